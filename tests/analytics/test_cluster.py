@@ -1,4 +1,4 @@
-"""The same job with real executors, each a process with its own serialization, and by Spark Connect."""
+"""The same job with real executors, each a process with its own serialization."""
 
 import json
 import subprocess
@@ -10,16 +10,9 @@ import pytest
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("where", ["local-cluster[2,1,1024]", "remote=local[2]"])
-def test_executors_and_connect_give_what_plain_python_counts(
-    where: str, root: Path, counted: dict[str, Any], tmp_path: Path
-) -> None:
-    if where.startswith("remote"):
-        pytest.importorskip("grpc", reason="Spark Connect's packages are not installed")
+def test_executors_give_what_plain_python_counts(root: Path, counted: dict[str, Any], tmp_path: Path) -> None:
     job = Path(__file__).with_name("cluster_job.py")
-    done = subprocess.run(
-        [sys.executable, job, where, root, tmp_path / "tables"], capture_output=True, text=True, timeout=500
-    )
+    done = subprocess.run([sys.executable, job, root, tmp_path / "tables"], capture_output=True, text=True, timeout=500)
     assert done.returncode == 0, done.stderr[-3000:]
     told = json.loads(done.stdout.splitlines()[-1])
     expected = {f"{channel} {level}": count for (channel, level), count in counted["channels"].items()}
