@@ -163,7 +163,7 @@ def test_a_commit_without_an_answer_is_written_once(shared: RedisServer, monkeyp
 @pytest.mark.parametrize(
     ("url", "reason"),
     [
-        ("redis://one/x", "a state's redis URL ends in the number of a database"),
+        ("redis://one/x", "for a state, where DB is the number of a database"),
         ("redis://user:hunter2@one/0", "a state's URL has no user and no password in it"),
         ("redis://one/0?window=5", "a state in redis has no option 'window'"),
         ("redis://one/0?password.env=NOT_SET", "NOT_SET is not set"),
