@@ -86,10 +86,10 @@ class Stopwatch:
 
 
 def alternate(ways: dict[str, Way], rounds: int) -> dict[str, Took]:
-    """Give each way's medians, of rounds that ask each of them once; the first round does not count."""
+    """Give each way's medians, of rounds that ask each of them once; of several rounds, a first one does not count."""
     walls: dict[str, list[float]] = {name: [] for name in ways}
     cpus: dict[str, list[float]] = {name: [] for name in ways}
-    for number in range(rounds + 1):
+    for number in range(0 if rounds > 1 else 1, rounds + 1):
         for name, way in ways.items():
             took = way()
             if number:

@@ -10,7 +10,7 @@ import click
 
 from balog.cli import options
 from balog.consumers import ConsumerHub, ConsumerOperator
-from balog.consumers.listing import Listed, Versions, describe, unmeetable
+from balog.consumers.listing import Listed, describe, unmet_version
 from balog.errors import ConfigError
 
 
@@ -27,7 +27,7 @@ def show(package: str, settings: dict[str, str], strict: bool) -> None:
     """List the @consumer_config handlers of PACKAGE: the topic, the events and the options of each.
 
     PACKAGE is a dotted name; the current directory is searched first. The package is imported; no handler runs. A
-    version condition that no schema of balog meets is a warning on stderr: such a handler gets no event.
+    version condition that no event of this release meets is a warning on stderr: such a handler gets no event.
     Exit codes: 0 done, 1 a module can't be imported, 2 wrong use.
 
     \b
@@ -35,8 +35,7 @@ def show(package: str, settings: dict[str, str], strict: bool) -> None:
     """
     hub = scan_package(package)
     operator = ConsumerOperator(settings)
-    versions = Versions.registered()
-    warnings = [line for consumer in hub.consumers for line in unmeetable(consumer, versions)]
+    warnings = [line for consumer in hub.consumers if (line := unmet_version(consumer)) is not None]
     _print([describe(consumer, operator) for consumer in hub.consumers])
     for line in warnings:
         click.echo(f"balog consumers: {line}", err=True)

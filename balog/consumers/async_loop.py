@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Awaitable
-from contextvars import Context, copy_context
+from contextvars import Context
 from functools import partial
 from inspect import isawaitable
-from typing import Any
 
 from balog.consumers.caller import HandlerCaller, timeout_error
 from balog.consumers.delivery import HandlerCall
@@ -39,11 +37,6 @@ class AsyncLoop:
         """Have the thread run ready calls. May be called from any thread."""
         # An empty context, which each task copies: the caller may be in that of another event's handler.
         self._running_loop().call_soon_threadsafe(self._take, context=Context())
-
-    def await_result(self, call: HandlerCall, awaitable: Awaitable[Any]) -> None:
-        """Await what a plain handler returned, in the context variables of the calling thread."""
-        call.retire = None
-        self._running_loop().call_soon_threadsafe(self._begin, call, awaitable, context=copy_context())
 
     def stop(self) -> None:
         """Cancel the running calls and end the thread, unless a call blocks it."""
@@ -86,26 +79,20 @@ class AsyncLoop:
 
     def _take(self) -> None:
         while (call := self._schedule.take_async()) is not None:
-            self._begin(call, None)
+            assert self._loop is not None  # noqa: S101
+            task = self._loop.create_task(self._handle(call))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+            call.cancel = partial(self._loop.call_soon_threadsafe, task.cancel)
 
-    def _begin(self, call: HandlerCall, awaitable: Awaitable[Any] | None) -> None:
-        assert self._loop is not None  # noqa: S101
-        task = self._loop.create_task(self._handle(call, awaitable))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        call.cancel = partial(self._loop.call_soon_threadsafe, task.cancel)
-
-    async def _handle(self, call: HandlerCall, awaitable: Awaitable[Any] | None) -> None:
+    async def _handle(self, call: HandlerCall) -> None:
         error: BaseException | None = None
         try:
-            if awaitable is not None:
-                await awaitable
-            else:
-                argument = self._caller.prepare(call)
-                with self._caller.binding(call):
-                    result = call.handler.function(argument)
-                    if isawaitable(result):
-                        await result
+            argument = self._caller.prepare(call)
+            with self._caller.binding(call):
+                result = call.handler.function(argument)
+                if isawaitable(result):
+                    await result
             if call.is_expired:  # the handler caught its cancellation and returned
                 error = timeout_error(call)
         except BaseException as raised:  # a loop whose task lets SystemExit through would end

@@ -112,10 +112,6 @@ class Conditions:
         """Return whether a version of the facility layer meets ``version``."""
         return _holds(self._schema, version)
 
-    def meet_payload_version(self, version: str) -> bool:
-        """Return whether a version of a payload's schema meets ``payload_version``."""
-        return _holds(self._payload, version)
-
 
 def read_texts(consumer: str, argument: str, value: object) -> tuple[str, ...]:
     """Return one string or several as a tuple.

@@ -73,7 +73,7 @@ class Consumer:
             arrival, and a failed one holds back only those. NULL for no order.
 
     Attributes:
-        is_async: whether a call of the handler returns an awaitable.
+        is_async: whether the handler is ``async def``; a plain one that returns an awaitable has failed.
         takes_messages: whether it is a :class:`MessageConsumer`.
         takes_settings: whether the handler can be called with two arguments. :class:`ConsumerOperator` calls one that
             takes a single argument with the event alone.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from balog.backoff import Backoff
 from balog.consumers.attempts import MAX_UNEXPLAINED, Calls, describe_calls, describe_giving_up, describe_success
@@ -87,6 +88,7 @@ class Subscription:
         return [*self.handlers.values(), *([self.default] if self.default else [])]
 
 
+@dataclass(slots=True, eq=False)
 class MessageDelivery:
     """One delivery of a message, and its progress.
 
@@ -107,39 +109,33 @@ class MessageDelivery:
         known_at: when the ledger was asked about it, likewise.
         unwanted_type: the payload type of an event that no consumer wants; None for other events.
         calls: by consumer, its unsuccessful calls in this generation.
-        routing_error: the exception of a consumer's own ``match_event``.
         followers: later copies of the event, which wait for the result of this one.
     """
 
-    __slots__ = (
-        *("begun", "calls", "delay", "done", "entries", "event", "followers", "gave_up", "has_failed", "id"),
-        *("is_concluded", "is_duplicate", "is_left", "known_at", "leased_until", "message", "open", "routing_error"),
-        *("running", "subscription", "tasks", "unwanted_type"),
-    )
+    subscription: Subscription
+    message: Received
+    leased_until: float
+    known_at: float = field(default_factory=uptime)
+    event: Event | None = None
+    id: str = field(init=False)
+    done: set[str] = field(default_factory=set)
+    gave_up: dict[str, str] = field(default_factory=dict)
+    entries: list[LedgerEntry] = field(default_factory=list)
+    tasks: list[HandlerTask] = field(default_factory=list)
+    open: int = 0
+    running: int = 0
+    delay: float | None = None
+    has_failed: bool = False
+    begun: bool = False
+    calls: dict[str, Calls] = field(default_factory=dict)
+    is_concluded: bool = False
+    is_left: bool = False
+    unwanted_type: str | None = None
+    is_duplicate: bool = False
+    followers: list[MessageDelivery] = field(default_factory=list)
 
-    def __init__(self, subscription: Subscription, message: Received, leased_until: float) -> None:
-        self.subscription = subscription
-        self.message = message
-        self.leased_until = leased_until
-        self.known_at = uptime()
-        self.event: Event | None = None
-        self.id = message.id
-        self.done: set[str] = set()
-        self.gave_up: dict[str, str] = {}
-        self.entries: list[LedgerEntry] = []
-        self.tasks: list[HandlerTask] = []
-        self.open = 0
-        self.running = 0
-        self.delay: float | None = None
-        self.has_failed = False
-        self.begun = False
-        self.calls: dict[str, Calls] = {}
-        self.is_concluded = False
-        self.is_left = False
-        self.unwanted_type: str | None = None
-        self.is_duplicate = False
-        self.routing_error: BaseException | None = None
-        self.followers: list[MessageDelivery] = []
+    def __post_init__(self) -> None:
+        self.id = self.message.id
 
     def succeed(self, consumer: str) -> None:
         """Record that a consumer succeeded."""
@@ -218,8 +214,8 @@ class MessageDelivery:
 
     @property
     def wanted_by(self) -> list[str]:
-        """The names of the consumers that want it; an empty name where routing failed."""
-        return [""] if self.routing_error is not None else [task.handler.name for task in self.tasks]
+        """The names of the consumers that want it."""
+        return [task.handler.name for task in self.tasks]
 
     @property
     def may_be_known(self) -> bool:
@@ -243,6 +239,7 @@ class MessageDelivery:
 _NONE = Calls()
 
 
+@dataclass(slots=True, eq=False)
 class HandlerTask:
     """One consumer's share of a delivery.
 
@@ -255,16 +252,13 @@ class HandlerTask:
             ended it.
     """
 
-    __slots__ = ("delivery", "handler", "is_suspect", "is_used", "key", "postponements", "runs_alone")
-
-    def __init__(self, delivery: MessageDelivery, handler: Handler, key: str | None) -> None:
-        self.delivery = delivery
-        self.handler = handler
-        self.key = key
-        self.postponements = 0
-        self.is_suspect = False
-        self.runs_alone = False
-        self.is_used = False
+    delivery: MessageDelivery
+    handler: Handler
+    key: str | None
+    postponements: int = 0
+    is_suspect: bool = False
+    runs_alone: bool = False
+    is_used: bool = False
 
     @property
     def calls(self) -> Calls:
@@ -329,6 +323,7 @@ class HandlerTask:
         return event
 
 
+@dataclass(slots=True, eq=False)
 class HandlerCall:
     """One call of a handler, with one task or, for a batch, several.
 
@@ -341,33 +336,20 @@ class HandlerCall:
         retire: replaces the thread that runs the call, so that other calls need not wait.
     """
 
-    __slots__ = (
-        *(
-            "cancel",
-            "deadline",
-            "dropped",
-            "events",
-            "handler",
-            "is_expired",
-            "is_over",
-            "is_suspect",
-            "retire",
-            "runs_alone",
-        ),
-        *("started", "tasks", "work"),
-    )
+    handler: Handler
+    tasks: list[HandlerTask]
+    dropped: dict[HandlerTask, bool] = field(default_factory=dict)
+    events: list[Event] = field(default_factory=list)
+    work: Work | None = None
+    is_suspect: bool = field(init=False)
+    runs_alone: bool = field(init=False)
+    started: float = 0.0
+    deadline: float = 0.0
+    is_expired: bool = False
+    is_over: bool = False
+    cancel: Callable[[], object] | None = None
+    retire: Callable[[], object] | None = None
 
-    def __init__(self, handler: Handler, tasks: list[HandlerTask]) -> None:
-        self.handler = handler
-        self.tasks = tasks
-        self.dropped: dict[HandlerTask, bool] = {}
-        self.events: list[Event] = []
-        self.work: Work | None = None
-        self.is_suspect = tasks[0].is_suspect
-        self.runs_alone = tasks[0].runs_alone
-        self.started = 0.0
-        self.deadline = 0.0
-        self.is_expired = False
-        self.is_over = False
-        self.cancel: Callable[[], object] | None = None
-        self.retire: Callable[[], object] | None = None
+    def __post_init__(self) -> None:
+        self.is_suspect = self.tasks[0].is_suspect
+        self.runs_alone = self.tasks[0].runs_alone

@@ -20,7 +20,7 @@ from balog.consumers.failure_log import FailureLog
 from balog.consumers.hooks import HookCalls, ObservedEngine
 from balog.consumers.leases import LeaseKeeper
 from balog.consumers.ledger import Ledger, remembers
-from balog.consumers.listing import unmet_today
+from balog.consumers.listing import unmet_version
 from balog.consumers.poller import Poller
 from balog.consumers.routing import ConsumerRouter
 from balog.consumers.run_context import RunContext
@@ -29,7 +29,8 @@ from balog.consumers.settings import EngineSettings
 from balog.consumers.settler import Settler
 from balog.consumers.stats import EngineState, EngineStats
 from balog.consumers.worker_pool import HandlerWorkerPool
-from balog.errors import BalogError, TopicError, TopicNotFoundError
+from balog.errors import BalogError, ConfigError, TopicError, TopicNotFoundError
+from balog.event import KNOWN_VERSIONS
 from balog.topics import Topic
 
 ASYNC_SHARE = 8
@@ -110,7 +111,6 @@ class EngineRun:
             ledger=self._ledger,
             hooks=self._hooks,
             failure_log=self._failure_log,
-            backoff=self._backoff,
             is_patient=not until_empty,
             fail=self._fail,
             wake_main=self._wake,
@@ -180,12 +180,8 @@ class EngineRun:
         max_attempts = self._settings.max_attempts if consumer.retries is None else consumer.retries + 1
         max_calls = consumer.concurrency
         if max_calls is None and consumer.is_async:
-            max_calls = self._max_async_calls
+            max_calls = self._settings.concurrency * ASYNC_SHARE
         return Handler(consumer, function, max_attempts, consumer.backoff or self._backoff, max_calls)
-
-    @property
-    def _max_async_calls(self) -> int:
-        return self._settings.concurrency * ASYNC_SHARE
 
     # -- running ------------------------------------------------------------------------------------------------------
 
@@ -204,9 +200,7 @@ class EngineRun:
         os.set_blocking(self._wake_read, False)
         os.set_blocking(self._wake_write, False)
         self._hooks.call(self._hooks.started, self._engine)
-        workers = HandlerWorkerPool(
-            self._schedule, self._caller, self._loop, self._settings.concurrency, self._max_async_calls
-        )
+        workers = HandlerWorkerPool(self._schedule, self._caller, self._settings.concurrency)
         try:
             for thread in self._settler.threads:
                 thread.start()
@@ -229,7 +223,9 @@ class EngineRun:
     def _warn_of_versions(self) -> None:
         """Warn of consumers that get only events of earlier releases, and refuse those that get no event at all."""
         for _, consumer in self._consumers:
-            warning = unmet_today(consumer)
+            warning = unmet_version(consumer)
+            if warning is not None and not any(map(consumer.conditions.meet_version, KNOWN_VERSIONS)):
+                raise ConfigError(warning)
             if warning is not None:
                 log.warning("%s", warning)
 

@@ -74,13 +74,10 @@ class FailureLog:
         if self._may_log(logging.ERROR, f"{topic}: dead-lettered what is not an event"):
             log.error("%s in %s is not an event, dead-lettered: %s", id, topic, error)
 
-    def not_routed(self, topic: str, id: str, attempt: int, limit: int, then: str, error: BaseException) -> None:
+    def not_routed(self, topic: str, id: str, error: BaseException) -> None:
         """Log an event that can't be routed."""
         if self._may_log(logging.ERROR, f"{topic}: could not route an event"):
-            log.error(
-                "%s in %s can't be routed, attempt %d of %d, %s: %s",
-                *(id, topic, attempt, limit, then, error_line(error)),
-            )
+            log.error("%s in %s can't be routed, dead-lettered: %s", id, topic, error_line(error))
 
     def sum_up(self, *, at_once: bool = False) -> None:
         """Log how many failures got no line in the periods that are over.

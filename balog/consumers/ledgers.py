@@ -81,7 +81,7 @@ def open_ledger(url: str) -> Ledger:
 
     Args:
         url: ``sqlite:PATH``, for the processes of one machine; ``redis://HOST:PORT/DB`` or ``rediss://…`` (TLS), for
-            several machines, with ``?username=…&password.env=NAME&password.file=PATH&ca_file=PATH&timeout=SECONDS``;
+            several machines, with ``?username=…&password.env=NAME&password.file=PATH``;
             ``none:``; or the URL of another package's ledger (docs/reference/plugins.md). All
             built-in ones except ``none:`` take ``?window=SECONDS``. Options are percent-encoded.
 

@@ -1,34 +1,13 @@
-"""A listing of consumers: their topics and conditions, and the conditions that no registered version meets."""
+"""A listing of consumers: their topics and conditions, and the conditions that no event of this release meets."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from importlib import resources
 from typing import NamedTuple
-
-from msgspec import Struct
 
 from balog.consumers.consumer import Consumer
 from balog.consumers.operator import Operator
 from balog.errors import ConfigError
-from balog.event import FACILITY_VERSION, KNOWN_VERSIONS
-
-
-class Versions(Struct, frozen=True):
-    """The registered versions: of the facility layer, and of payload types by name."""
-
-    facility: tuple[str, ...]
-    payload: Mapping[str, tuple[str, ...]]
-
-    @classmethod
-    def registered(cls) -> Versions:
-        """Return the facility versions that were ever written, and the payload versions in ``schemas/``."""
-        payloads = resources.files("balog.schemas").joinpath("payload")
-        types = [folder for folder in payloads.iterdir() if folder.is_dir()]
-        return cls(
-            tuple(sorted(KNOWN_VERSIONS)),
-            {folder.name: _versions(file.name for file in folder.iterdir()) for folder in types},
-        )
+from balog.event import FACILITY_VERSION
 
 
 class Listed(NamedTuple):
@@ -85,54 +64,13 @@ def _handling(consumer: Consumer) -> list[str]:
     return lines
 
 
-def unmet_today(consumer: Consumer) -> str | None:
-    """Return a warning if the consumer wants no event that this release writes; None if it wants some.
-
-    Raises:
-        ConfigError: no release ever wrote an event that the consumer wants.
-    """
+def unmet_version(consumer: Consumer) -> str | None:
+    """Return a warning if the consumer wants no event that this release writes; None if it wants some."""
     conditions = consumer.conditions
     if consumer.matches_its_own_way or conditions.meet_version(FACILITY_VERSION):
         return None
-    line = (
+    return (
         f"consumer {consumer.name} gets no event that this release writes: its version "
-        f"{_all_of(conditions.version or ())} is a condition on the facility layer, which is at {FACILITY_VERSION}; "
-        "leave it out, or use payload_version for the version of the payload"
+        f"{' and '.join(conditions.version or ())} is a condition on the facility layer, which is at "
+        f"{FACILITY_VERSION}; leave it out, or use payload_version for the version of the payload"
     )
-    if any(map(conditions.meet_version, KNOWN_VERSIONS)):
-        return line
-    raise ConfigError(line)
-
-
-def unmeetable(consumer: Consumer, versions: Versions) -> list[str]:
-    """Return the conditions on versions that no registered schema, or no event of this release, meets, as a line each.
-
-    Types without a registered schema are skipped.
-    """
-    conditions = consumer.conditions
-    lines = []
-    if conditions.version is not None and not any(map(conditions.meet_version, versions.facility)):
-        lines.append(
-            f"{consumer.name}: no version of the facility layer meets {_all_of(conditions.version)}; "
-            f"there are {', '.join(versions.facility)}"
-        )
-    elif (unwritten := unmet_today(consumer)) is not None:
-        lines.append(unwritten)
-    if conditions.payload_version is not None:
-        for name in sorted(conditions.cls_type if conditions.cls_type is not None else ()):
-            known = versions.payload.get(name, ())
-            if known and not any(map(conditions.meet_payload_version, known)):
-                lines.append(
-                    f"{consumer.name}: no version of {name} meets {_all_of(conditions.payload_version)}; "
-                    f"there are {', '.join(known)}"
-                )
-    return lines
-
-
-def _all_of(conditions: tuple[str, ...]) -> str:
-    return " and ".join(conditions)
-
-
-def _versions(names: Iterable[str]) -> tuple[str, ...]:
-    found = [name.removesuffix(".json") for name in names if name.endswith(".json")]
-    return tuple(sorted(found, key=lambda version: [int(part) for part in version.split(".") if part.isdigit()]))

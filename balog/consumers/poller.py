@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from balog.backoff import Backoff, BackoffSequence
 from balog.consumers.attempts import Calls, read
@@ -124,7 +124,8 @@ class Poller:
                 )
         except BaseException as error:  # a consumer's own match_event
             delivery.tasks = []
-            delivery.routing_error = error
+            delivery.gave_up[""] = f"cannot be routed to a handler: {error_line(error)}"
+            self._context.failure_log.not_routed(subscription.name, delivery.id, error)
             return
         if not delivery.tasks:
             delivery.unwanted_type = event.cls_type or "no type"
@@ -136,19 +137,6 @@ class Poller:
             elif self._context.settings.unwanted == "dead":
                 delivery.gave_up[""] = f"no consumer wants it: {delivery.unwanted_type[:100]}"
 
-    def _cannot_route(self, delivery: MessageDelivery, error: BaseException) -> None:
-        calls = delivery.calls.get("", Calls())
-        attempt, limit = calls.spent + 1, self._context.settings.max_attempts
-        if attempt >= limit:
-            then = "dead-lettered"
-            delivery.gave_up[""] = f"cannot be routed to a handler: {error_line(error)}"
-        else:
-            delivery.delay = self._context.backoff.delay(attempt)
-            delivery.has_failed = True
-            delivery.note_calls("", calls._replace(failed=calls.failed + 1, explained=delivery.message.attempts))
-            then = f"again in {delivery.delay:g} s"
-        self._context.failure_log.not_routed(self._subscription.name, delivery.id, attempt, limit, then, error)
-
     # -- what was done before -----------------------------------------------------------------------------------------
 
     def _look_up(self, deliveries: Sequence[MessageDelivery]) -> None:
@@ -158,30 +146,23 @@ class Poller:
             for delivery in deliveries:
                 before = delivery.message.attempts - 1
                 delivery.calls = {name: Calls(before, 0, before) for name in delivery.wanted_by}
-        elif (asked := [delivery for delivery in deliveries if delivery.may_be_known]) and (
-            not self._ask(lambda: self._learn(asked))
-        ):
-            return  # the stopping run releases them
-        for delivery in deliveries:
-            if delivery.routing_error is not None:
-                self._cannot_route(delivery, delivery.routing_error)
-                delivery.routing_error = None  # its traceback refers to messages in flight
+        elif asked := [delivery for delivery in deliveries if delivery.may_be_known]:
+            self._ask(asked)
 
-    def _ask(self, question: Callable[[], None]) -> bool:
-        """Ask the ledger, and wait while it is unreachable; False when the run stops before it answers."""
+    def _ask(self, asked: Sequence[MessageDelivery]) -> None:
+        """Ask the ledger, and wait while it is unreachable. A run that stops meanwhile releases the messages."""
         context = self._context
         delays = BackoffSequence(Backoff(FIRST_PAUSE, LONGEST_PAUSE))
         while True:
             try:
-                question()
-                return True
+                return self._learn(asked)
             except TopicError as error:
                 if not context.is_patient or not error.retryable:
                     raise
                 delay = delays.next()
                 log.warning("%s; trying again in %g s", error, delay)
                 if not context.schedule.sleep(delay):
-                    return False
+                    return None
 
     def _learn(self, asked: Sequence[MessageDelivery]) -> None:
         context = self._context

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from balog.backoff import Backoff
 from balog.consumers.failure_log import FailureLog
 from balog.consumers.hooks import HookCalls
 from balog.consumers.ledger import Ledger
@@ -19,7 +18,6 @@ class RunContext:
     """What pollers, callers and settlers share.
 
     Attributes:
-        backoff: of consumers that declare none, and of events that can't be routed.
         is_patient: wait while a topic or the ledger is unreachable; otherwise that ends the run.
         fail: ends the run with an error that no event caused.
         wake_main: wakes the main loop.
@@ -31,7 +29,6 @@ class RunContext:
     ledger: Ledger
     hooks: HookCalls
     failure_log: FailureLog
-    backoff: Backoff
     is_patient: bool
     fail: Callable[[BaseException], None]
     wake_main: Callable[[], object]

@@ -7,7 +7,6 @@ from contextvars import copy_context
 from inspect import isawaitable
 from itertools import count
 
-from balog.consumers.async_loop import AsyncLoop
 from balog.consumers.caller import HandlerCaller
 from balog.consumers.delivery import HandlerCall
 from balog.consumers.scheduling import Schedule
@@ -17,18 +16,12 @@ class HandlerWorkerPool:
     """Worker threads that run calls until the schedule stops.
 
     Args:
-        loop: awaits what a plain handler returns.
         size: the number of threads.
-        max_async_calls: concurrent calls of a plain handler that turns out to return awaitables.
     """
 
-    def __init__(
-        self, schedule: Schedule, caller: HandlerCaller, loop: AsyncLoop, size: int, max_async_calls: int
-    ) -> None:
-        self.max_async_calls = max_async_calls
+    def __init__(self, schedule: Schedule, caller: HandlerCaller, size: int) -> None:
         self._schedule = schedule
         self._caller = caller
-        self._loop = loop
         self._size = size
         self._numbers = count(1)
 
@@ -61,10 +54,7 @@ class _Worker(threading.Thread):
             with caller.binding(call):
                 result = call.handler.function(argument)
                 if result is not None and isawaitable(result):
-                    if call.handler.max_calls is None:
-                        call.handler.max_calls = self._pool.max_async_calls
-                    self._pool._loop.await_result(call, result)
-                    return
+                    raise TypeError("the handler returned an awaitable, which nothing awaits; declare it async def")
         except BaseException as raised:
             error = raised
         try:

@@ -101,15 +101,24 @@ def split_url(url: str, form: str) -> tuple[str, dict[str, str]]:
         raise ConfigError(f"{form.partition(':')[0]}: no user or password in a URL, which others see; want {form}")
     if not place:
         raise ConfigError(f"{_shown(url)} names no place: want {form}")
+    return place, split_query(query, _shown(url))
+
+
+def split_query(query: str, where: str) -> dict[str, str]:
+    """Return the percent-decoded options of a URL's ``name=value&…``; raises as ``split_url`` does.
+
+    Args:
+        where: the URL as errors name it.
+    """
     options: dict[str, str] = {}
     for part in query.split("&") if query else ():
         name, equals, value = part.partition("=")
         if not (name and equals):
-            raise ConfigError(f"{_shown(url)}: option {unquote(name)!r:.40} has no value: want ?name=value&name=value")
+            raise ConfigError(f"{where}: option {unquote(name)!r:.40} has no value: want ?name=value&name=value")
         if unquote(name) in options:
-            raise ConfigError(f"{_shown(url)}: option {unquote(name)!r:.40} is there twice")
+            raise ConfigError(f"{where}: option {unquote(name)!r:.40} is there twice")
         options[unquote(name)] = unquote(value)
-    return place, options
+    return options
 
 
 def _shown(url: str) -> str:

@@ -1,6 +1,6 @@
 """What ``test_cluster`` runs in a process of its own: load events, make reports, tell the numbers.
 
-python cluster_job.py MASTER SOURCE TABLES
+python cluster_job.py SOURCE TABLES
 """
 
 import json
@@ -13,9 +13,9 @@ from balog.analytics.tables import open_store, open_tables
 from balog.analytics.tables.loader import load
 
 
-def main(where: str, source: str, place: str) -> None:
+def main(source: str, place: str) -> None:
     # An executor of its own has memory of its own, which is a gigabyte unless one says less.
-    spark = session("balog-cluster", master=where, spark_sql_shuffle_partitions=2)
+    spark = session("balog-cluster", master="local-cluster[2,1,1024]", spark_sql_shuffle_partitions=2)
     try:
         store = open_store(spark, place)
         with store.writing():

@@ -12,12 +12,7 @@ import pytest
 @pytest.mark.spark
 def test_executors_give_what_plain_python_counts(root: Path, counted: dict[str, Any], tmp_path: Path) -> None:
     job = Path(__file__).with_name("cluster_job.py")
-    done = subprocess.run(
-        [sys.executable, job, "local-cluster[2,1,1024]", root, tmp_path / "tables"],
-        capture_output=True,
-        text=True,
-        timeout=500,
-    )
+    done = subprocess.run([sys.executable, job, root, tmp_path / "tables"], capture_output=True, text=True, timeout=500)
     assert done.returncode == 0, done.stderr[-3000:]
     told = json.loads(done.stdout.splitlines()[-1])
     expected = {f"{channel} {level}": count for (channel, level), count in counted["channels"].items()}

@@ -1,14 +1,11 @@
 """The benchmarks run and say their ratio. How fast anything is, is not for a test to say."""
 
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-
-from tests.services.servers.process import CACHE
 
 pytest.importorskip("orjson", reason="needs the extra bench")
 pytest.importorskip("elasticsearch", reason="needs the extra bench")
@@ -76,11 +73,3 @@ def test_a_quick_run_of_acting_says_what_each_part_comes_to() -> None:
     assert re.search(r"^end to end: [\d,]+ events/s", said, re.MULTILINE)
     assert re.search(r"^routing: at most \d+\.\d µs an event", said, re.MULTILINE)
     assert re.search(r"^ratio: \d+\.\d\d, \d+\.\d\d, \d+\.\d\d × the good events' rate", said, re.MULTILINE)
-
-
-@pytest.mark.service
-@pytest.mark.parametrize(("name", "jars"), [("acting_sqs", "elasticmq-*"), ("acting_kafka", "kafka-*")])
-def test_a_quick_run_beside_a_bare_loop_on_a_real_server_prints_the_ratio(name: str, jars: str) -> None:
-    if shutil.which("java") is None or not (shutil.which("mvn") or list(CACHE.glob(jars))):
-        pytest.skip(f"{name} needs java, and mvn for its server")
-    assert re.search(r"^ratio: \d+\.\d\d × the bare loop's speed", quick(name), re.MULTILINE)

@@ -3,7 +3,6 @@
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +20,7 @@ from balog.recording import configuration
 from balog.topics import DeadLetter, Message, Topic
 from balog.topics.local import LocalTopics
 from balog.topics.memory import MemoryTopics
+from tests.waiting import wait_for
 
 MakePackage = Callable[..., str]
 
@@ -158,14 +158,7 @@ def bench() -> Bench:
     return Bench()
 
 
-@pytest.fixture
-def wait_for() -> Callable[[Callable[[], object]], None]:
-    """Give a function that waits until something is true."""
-
-    def wait_for(condition: Callable[[], object]) -> None:
-        end = time.monotonic() + 60
-        while not condition():
-            assert time.monotonic() < end
-            time.sleep(0.002)
-
+@pytest.fixture(name="wait_for")
+def _wait_for() -> Callable[[Callable[[], object]], object]:
+    """Give the function that waits until something is true."""
     return wait_for

@@ -20,7 +20,6 @@ from balog.payload import LogPayload, MetricPayload, RunPayload
 from balog.topics import Message, Topic
 from balog.topics.local import LocalTopics
 
-ROOT = Path(__file__).parents[2]
 Consume = Call = Callable[..., "subprocess.CompletedProcess[str]"]
 
 HANDLERS = """
@@ -58,8 +57,8 @@ def team(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def consume(tmp_path: Path, team: Path) -> Consume:
-    def consume(*arguments: str, cwd: Path = tmp_path) -> "subprocess.CompletedProcess[str]":
-        return subprocess.run(command(*arguments), cwd=cwd, capture_output=True, text=True, timeout=120)
+    def consume(*arguments: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(command(*arguments), cwd=tmp_path, capture_output=True, text=True, timeout=120)
 
     return consume
 
@@ -80,8 +79,7 @@ class TestConsume:
 
     def test_dead_letters_make_it_fail_with_a_line_an_attempt(self, consume: Consume, orders: Topic, publish) -> None:
         failing, _ = publish({"fail": True}, {"n": 1})
-        arguments = ("team", "--topics", "local:topics", "--until-empty", "--set", "env=")
-        done = consume(*arguments)
+        done = consume("team", "--topics", "local:topics", "--until-empty", "--set", "env=")
         assert done.returncode == 1
         assert done.stdout == "1 {'env': ''}\n"
         assert re.sub(r"again in 0(\.\d+)? s", "again in 0.1 s", done.stderr).splitlines() == [
@@ -182,17 +180,17 @@ def tell(settings, event):
 
 
 class TestOptions:
-    def test_concurrency_is_the_number_of_handlers_at_once(self, tmp_path: Path, consume: Consume, publish) -> None:
-        (tmp_path / "team" / "__init__.py").write_text(MANY)
+    def test_concurrency_is_the_number_of_handlers_at_once(self, call: Call, team: Path, publish) -> None:
+        (team / "__init__.py").write_text(MANY)
         publish({}, {}, {}, {})
-        done = consume("team", "--topics", "local:topics", "--until-empty", "--concurrency", "4")
+        done = call("consume", "team", "--topics", "local:topics", "--until-empty", "--concurrency", "4")
         assert done.returncode == 0, done.stderr
         assert done.stdout == "waited\n" * 4
 
-    def test_the_ledger_is_where_it_was_asked_for(self, tmp_path: Path, consume: Consume, publish) -> None:
+    def test_the_ledger_is_where_it_was_asked_for(self, tmp_path: Path, call: Call, team: Path, publish) -> None:
         (id,) = publish({"fail": True})
         at = f"sqlite:{tmp_path}/ledger.sqlite"
-        consume("team", "--topics", "local:topics", "--until-empty", "--set", "env=", "--ledger", at)
+        call("consume", "team", "--topics", "local:topics", "--until-empty", "--set", "env=", "--ledger", at)
         with closing(open_ledger(at)) as ledger:
             assert list(ledger.known("balog", [id])[id]) == ["orders/team.show"]
 
@@ -315,7 +313,7 @@ class TestWrongUse:
 
 
 class TestTheConsumersOfTheProject:
-    def test_they_print_record_counts_and_failures(self, tmp_path: Path, consume: Consume) -> None:
+    def test_they_print_record_counts_and_failures(self, tmp_path: Path, call: Call) -> None:
         context = {"application": "tap-jsonl"}
         counter: Any = {"type": "counter", "metric": "record_count"}
         events = [
@@ -334,7 +332,7 @@ class TestTheConsumersOfTheProject:
         lines = []
         for module in ("records", "failures"):
             where = ("--topics", f"local:{tmp_path}/topics", "--group", module, "--until-empty")
-            done = consume(f"consumers.{module}", *where, cwd=ROOT)
+            done = call("consume", f"consumers.{module}", *where)
             assert done.returncode == 0, done.stderr
             lines += [" ".join(line.split()) for line in done.stdout.splitlines()]
         at = f"{events[5].header.timestamp:%H:%M:%S}"
@@ -347,13 +345,11 @@ class TestTheConsumersOfTheProject:
         ]
         assert "9 deliveries: " in done.stderr
 
-    def test_one_that_lacks_a_setting_says_so_in_one_line_with_exit_code_2(
-        self, tmp_path: Path, consume: Consume
-    ) -> None:
+    def test_one_that_lacks_a_setting_says_so_in_one_line_with_exit_code_2(self, tmp_path: Path, call: Call) -> None:
         event = Event.new("tests", {})
         with LocalTopics(tmp_path / "topics") as home:
             home.topic("singer-events").publish([Message(event.header.id, encode(event))])
-            done = consume("consumers.archive", "--topics", f"local:{tmp_path}/topics", cwd=ROOT)
+            done = call("consume", "consumers.archive", "--topics", f"local:{tmp_path}/topics")
             assert done.returncode == 2
             assert done.stderr.splitlines()[-1].startswith("balog consume: consumers.archive needs --set archive=")
             assert "Traceback" not in done.stderr

@@ -19,6 +19,7 @@ from balog.errors import ConfigError, TopicError
 from balog.event import Event
 from balog.topics import Message, Received, Topic
 from balog.topics.local import LocalTopic, LocalTopics
+from tests.waiting import wait_for
 
 Handler = Callable[[dict[str, Any], Event], object]
 Publish = Callable[..., list[str]]
@@ -402,13 +403,6 @@ class TestTopicTrouble:
             run(failing, Recorder())
 
 
-def wait_for(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
-
-
 class TestContextVariables:
     """What a handler binds in a context variable is gone with its call."""
 
@@ -427,19 +421,14 @@ class TestContextVariables:
             await asyncio.sleep(0)
             assert self.TENANT.get() == 1
 
-        def returns_awaitable(event: Event) -> Any:
-            seen.append(self.TENANT.get())
-            return bind_async(event)
-
-        form = options.pop("form", "plain")
-        handler = {"plain": bind, "async": bind_async, "awaitable": returns_awaitable}[form]
+        handler = {"plain": bind, "async": bind_async}[options.pop("form")]
         bench.publish(*({"n": n} for n in range(30)))
         counts = bench.run(Consumer(handler, "orders", **options), **engine_options)
         assert counts.succeeded == 30
         return seen
 
     @pytest.mark.parametrize("threads", [1, 3])
-    @pytest.mark.parametrize("form", ["plain", "async", "awaitable"])
+    @pytest.mark.parametrize("form", ["plain", "async"])
     @pytest.mark.parametrize("options", [{}, {"concurrency": 1}, {"batch": 4}, {"ordered_by": "payload.n % 2"}])
     def test_a_handler_sees_none_of_an_earlier_event(
         self, bench: Any, form: str, options: dict[str, Any], threads: int

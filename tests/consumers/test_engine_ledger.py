@@ -389,19 +389,6 @@ class TestCrashes:
         assert len(seen) == 3
         assert len(bench.dead) == 1
 
-    def test_who_cannot_tell_whether_it_wants_an_event_has_all_attempts_after_crashes(self, bench: Any) -> None:
-        bench.publish({})
-        deliver(bench.orders, 9)
-        asked: list[int] = []
-
-        class Undecided(Consumer):
-            def match_event(self, event: Any) -> bool:
-                asked.append(1)
-                raise GeneratorExit("no idea")
-
-        counts = bench.run(Undecided(lambda settings, event: None, "orders", name="h"), max_attempts=3)
-        assert (counts.dead, len(asked)) == (1, 3)
-
     def test_without_a_ledger_deliveries_count_as_attempts(self, bench: Any) -> None:
         bench.publish({})
         seen: list[int] = []

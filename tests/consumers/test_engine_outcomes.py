@@ -24,8 +24,8 @@ from balog.consumers import (
     Retry,
 )
 from balog.errors import BalogError, ConfigError, MissingExtraError, TopicError
-from balog.event import Event
-from balog.topics import Received
+from balog.event import MAX_EVENT_BYTES, Event, encode
+from balog.topics import Message, Received
 from balog.topics.memory import MemoryTopic
 
 Settings = dict[str, Any]
@@ -87,7 +87,7 @@ class TestAnyError:
         BaseException,
     )
 
-    @pytest.mark.parametrize("kind", ["plain", "async", "awaitable", "batch", "async batch"])
+    @pytest.mark.parametrize("kind", ["plain", "async", "batch", "async batch"])
     @pytest.mark.parametrize("number", range(len(ERRORS)))
     def test_it_is_a_failed_attempt(self, bench: Any, kind: str, number: int) -> None:
         make = self.ERRORS[number]
@@ -114,7 +114,6 @@ class TestAnyError:
         handler: Any = {
             "plain": one,
             "async": one_async,
-            "awaitable": lambda settings, event: one_async(settings, event),
             "batch": many,
             "async batch": many_async,
         }[kind]
@@ -663,15 +662,17 @@ class TestUnwanted:
         assert seen == ["other"] * 3
         assert counts == EngineStats(received=4, succeeded=1, failed=2, unwanted=1, unwanted_types={"other": 1})
 
-    def test_an_own_match_event_that_raises_is_a_failed_attempt(self, bench: Any) -> None:
+    def test_an_event_whose_match_event_raises_is_a_dead_letter(self, bench: Any) -> None:
         class Odd(Consumer):
             def match_event(self, event: Any) -> bool:
-                raise RuntimeError("can't tell")
+                if event.payload:
+                    raise GeneratorExit("can't tell")
+                return True
 
-        bench.publish({})
-        counts = bench.run(Odd(lambda settings, event: None, "orders", name="odd"), max_attempts=2)
-        assert counts.dead == 1
-        assert bench.dead[0].reason == "cannot be routed to a handler: RuntimeError: can't tell"
+        bench.publish({}, {"n": 1}, {})
+        counts = bench.run(Odd(lambda settings, event: None, "orders", name="odd"))
+        assert (counts.succeeded, counts.dead) == (2, 1)
+        assert bench.dead[0].reason == "cannot be routed to a handler: GeneratorExit: can't tell"
 
 
 class TestHalt:
@@ -720,3 +721,13 @@ class TestHalt:
 
         assert bench.run(handle, max_attempts=2).succeeded == 2
         assert [(letter.id, letter.attempts) for letter in bench.dead] == [(ids[1], 2)]
+
+
+def test_an_event_over_the_limit_is_a_dead_letter_and_holds_up_no_other(bench: Any) -> None:
+    body = encode(Event.new("tests", {"text": "x" * MAX_EVENT_BYTES}))
+    bench.orders.publish([Message("huge", body)])
+    (small,) = bench.publish({})
+    seen: list[str] = []
+    counts = bench.run(lambda event: seen.append(event.header.id))
+    assert (seen, counts.succeeded, counts.dead) == ([small], 1, 1)
+    assert "limit" in bench.dead[0].reason

@@ -90,13 +90,6 @@ def refuse(*bad: int) -> Write:
 
 
 class TestTaking:
-    def test_a_batch_that_is_taken_says_nothing(self) -> None:
-        config = Scripted()
-        batch = events(3)
-        consumer(config).take({}, batch)
-        assert config.taken == [event.header.id for event in batch]
-        assert config.opened == 1
-
     @given(bad=st.sets(st.integers(0, 99), max_size=40))
     def test_refused_events_are_rejected_and_all_others_delivered(self, bad: set[int]) -> None:
         config = Scripted(refuse(*bad))
@@ -158,21 +151,6 @@ class TestTroubleOfTheOtherSide:
             waits.append(found[0].after)  # type: ignore[attr-defined]
             time.sleep(waits[-1])
         assert waits == pytest.approx([0.02, 0.04, 0.06, 0.06], rel=0.1)
-
-    def test_what_the_other_side_asks_for_is_kept_to(self) -> None:
-        config = Scripted(lambda batch: down(retry_after=77.0), retry=Retrying(first=0.1, longest=1.0))
-        (error,) = failures(consumer(config), events(1)).values()
-        assert error.after == 77.0  # type: ignore[attr-defined]
-
-    def test_until_the_next_try_is_due_it_is_not_asked_again(self) -> None:
-        config = Scripted(lambda batch: down())
-        sink = consumer(config)
-        failures(sink, events(2))
-        with pytest.raises(Retry, match="no answer") as caught:
-            sink.take({}, events(5))
-        assert caught.value.after is not None
-        assert 0 < caught.value.after <= 30.0
-        assert len(config.writes) == 1
 
     def test_only_what_was_not_taken_comes_again(self) -> None:
         def write(batch: Sequence[Delivery]) -> None:

@@ -240,22 +240,18 @@ class TestArchive:
         [of_day] = self.lines(copy).values()
         assert sorted(each["payload"]["n"] for each in of_day) == list(range(51))
 
-    def test_a_process_that_is_killed_again_and_again_leaves_no_event_out(self, tmp_path: Path) -> None:
+    def test_a_process_that_is_killed_leaves_no_event_out(self, tmp_path: Path) -> None:
         """Given kill -9 at any moment, then what was acked is in the archive, and the next run brings the rest."""
         url, place = f"local:{tmp_path / 'topics'}", tmp_path / "archive"
         with open_topics(url) as home:
-            sent = {each.header.id for each in publish(home, TOPIC, *({"n": number} for number in range(6000)))}
+            sent = {each.header.id for each in publish(home, TOPIC, *({"n": number} for number in range(3000)))}
         command = [sys.executable, "-m", "balog", "consume", "consumers.archive", "--topics", url]
         command += ["--set", f"archive={place}", "--lease", "1", "--until-empty"]
-        for _ in range(2):
-            before = set(place.glob("*/*/.*.part"))
-            child = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL)
-            while child.poll() is None and not any(
-                part.stat().st_size for part in set(place.glob("*/*/.*.part")) - before
-            ):
-                time.sleep(0.005)
-            child.kill()
-            assert child.wait() == -9, "it was through before it could be killed"
+        child = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL)
+        while child.poll() is None and not any(part.stat().st_size for part in place.glob("*/*/.*.part")):
+            time.sleep(0.005)
+        child.kill()
+        assert child.wait() == -9, "it was through before it could be killed"
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
         assert (done.returncode, done.stdout) == (0, ""), done.stderr
         found = [each["header"]["id"] for of_day in self.lines(place).values() for each in of_day]
@@ -269,7 +265,7 @@ class TestArchive:
         place.write_text("in the way")
         publish(topics, TOPIC, event({"n": 1}))
         with pytest.raises(AssertionError, match=r"consumers\.archive\.archive raised Retry: "):
-            run_until_empty(archive, topics, settings={"archive": str(place)}, timeout=3.0)
+            run_until_empty(archive, topics, settings={"archive": str(place)}, timeout=1.0)
         place.unlink()
         handle(archive, archive=str(place))
         assert [each["payload"]["n"] for of_day in self.lines(place).values() for each in of_day] == [1]

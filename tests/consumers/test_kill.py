@@ -7,9 +7,10 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+
+from tests.waiting import wait_for
 
 HANDLERS = """
 import os, time
@@ -37,20 +38,13 @@ with open_topics("local:topics") as home:
         time.sleep(0.02)
 """
 
-ROUNDS = 5
+ROUNDS = 3
 CONSUME = [sys.executable, "-m", "balog", "consume", "team", "--topics", "local:topics"]
 SHORT_LEASE = ["--lease", "0.5"]
 
 
 def size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def test_no_event_is_lost_when_publisher_and_consumer_are_killed(tmp_path: Path) -> None:

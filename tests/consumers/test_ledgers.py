@@ -78,12 +78,12 @@ class TestSqliteLedger(DurableLedgerContract):
     def test_several_processes_share_one(self, tmp_path: Path) -> None:
         path = tmp_path / "ledger"
         context = multiprocessing.get_context("spawn")
-        writers = [context.Process(target=write, args=(str(path), number)) for number in range(3)]
+        writers = [context.Process(target=write, args=(str(path), number)) for number in range(2)]
         for writer in writers:
             writer.start()
         for writer in writers:
             writer.join()
-        every = {f"c{number}": "" for number in range(3)}
+        every = {f"c{number}": "" for number in range(2)}
         known = SqliteLedger(path).known("g", [f"LG{number}" for number in range(50)])
         assert known == {f"LG{number}": every for number in range(50)}
 
@@ -160,7 +160,7 @@ class TestOpenLedger:
             "none:": "NoLedger()",
             "redis://one:6380/2?password.env=LEDGER_PASSWORD&window=60": "RedisLedger('one:6380/2', window=60)",
             "rediss://one": f"RedisLedger('one:6379/0', window={DEFAULT_WINDOW:.0f})",
-            "redis://[::1]:1/0?timeout=2": f"RedisLedger('::1:1/0', window={DEFAULT_WINDOW:.0f})",
+            "redis://[::1]:1/0": f"RedisLedger('::1:1/0', window={DEFAULT_WINDOW:.0f})",
         }
         assert {url: repr(open_ledger(url)) for url in opened} == opened
 
@@ -174,7 +174,7 @@ class TestOpenLedger:
             ("sqlite:x?window=0", "window"),
             ("sqlite:x?window=nan", "window"),
             ("sqlite:x?windows=1", "no option 'windows'"),
-            ("sqlite:x?window", "can't be read"),
+            ("sqlite:x?window", "has no value"),
             ("sqlite:x?window=1&window=2", "twice"),
             ("none:here", "no place"),
             ("none:?window=1", "no option 'window'"),
@@ -184,7 +184,6 @@ class TestOpenLedger:
             ("redis://one/0?username=me", "password"),
             ("redis://one/0?password.env=NO_SUCH_VARIABLE", "NO_SUCH_VARIABLE is not set"),
             ("redis://one/0?password.env=A&password.file=B", "one of the two"),
-            ("rediss://one/0?ca_file=/no/such.pem", "/no/such.pem cannot be read"),
         ],
     )
     def test_what_is_no_such_url_is_refused_in_one_line(self, url: str, reason: str) -> None:
@@ -212,7 +211,7 @@ class TestOpenLedger:
     @given(
         st.sampled_from(["", "sqlite:", "redis:", "redis://", "rediss://", "none:"]),
         st.text("ab:/@[]?&=%.19\0 ü", max_size=20),
-        st.sampled_from(["", "window=5", "window=-1", "timeout=x", "password.env=A", "password.env=%00"]),
+        st.sampled_from(["", "window=5", "window=-1", "password.env=A", "password.env=%00"]),
     )
     def test_any_text_is_a_ledger_or_one_line(self, scheme: str, rest: str, option: str) -> None:
         told = ""

@@ -1,8 +1,7 @@
 """What an engine does is counted, and rendered as Prometheus reads it."""
 
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import SimpleNamespace
 
 import pytest
@@ -21,6 +20,7 @@ from balog.outbound.stats import SinkStats
 from balog.stats import StatSample
 from balog.topics import GroupState, Message, Received
 from balog.topics.local import LocalTopics
+from tests.waiting import wait_for
 
 BILL = Consumer(print, "orders", name="bill")
 SHIP = Consumer(print, "orders", name="ship")
@@ -186,13 +186,6 @@ class TestEngine:
         hook.registry()
 
 
-def wait_until(is_so: Callable[[], bool]) -> None:
-    end = time.monotonic() + 30
-    while not is_so():
-        assert time.monotonic() < end
-        time.sleep(0.01)
-
-
 class Asked:
     """Topics that count how often they are asked."""
 
@@ -248,7 +241,7 @@ class TestLag:
         assert list(lag.states()) == ["a"]
         assert topics.times == 1, "no second question while the first one is out"
         release.set()
-        wait_until(lambda: len(lag.states()) == 2)
+        wait_for(lambda: len(lag.states()) == 2)
 
     def test_a_topic_that_does_not_exist_yet_is_told_from_one_out_of_reach(self, home: LocalTopics) -> None:
         assert Lag(home, ["orders"], "g").states() == {"orders": None}

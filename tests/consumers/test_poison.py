@@ -18,8 +18,8 @@ from balog.event import Event, encode
 from balog.topics import Message
 from balog.topics.local import LocalTopics
 
-GOOD = 2_000
-BAD = 100
+GOOD = 500
+BAD = 30
 """Of each kind."""
 
 

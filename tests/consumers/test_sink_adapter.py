@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from balog.consumers import Halt, PartialFailure, Reject, Retry
+from balog.consumers import Halt, Reject, Retry
 from balog.consumers import sink_adapter as module
 from balog.consumers.exit_callbacks import running
 from balog.consumers.sink_adapter import SinkAdapter
@@ -204,35 +204,6 @@ def test_an_event_that_is_refused_for_good_is_rejected() -> None:
     way, _ = adapter(None, SinkError("too large", retryable=False))
     with pytest.raises(Reject, match="too large"):
         way.send(some(1))
-
-
-def test_of_a_batch_only_what_was_not_taken_fails_each_in_its_way() -> None:
-    events = some(4)
-    way, _ = adapter(None, SinkError("half of it", rejected={1: "no number"}, remaining=[3]))
-    with pytest.raises(PartialFailure) as caught:
-        way.send(events)
-    failed = caught.value.failed
-    assert list(failed) == [events[1].header.id, events[3].header.id]
-    assert isinstance(failed[events[1].header.id], Reject)
-    assert isinstance(failed[events[3].header.id], Retry)
-
-
-def test_the_one_bad_event_of_a_batch_is_found_though_the_sink_does_not_say_which() -> None:
-    events = some(200)
-    refusal = "the server does not say which"
-
-    class Picky(ScriptedSink):
-        def write(self, batch: Sequence[Delivery]) -> None:
-            if any(event.header.id == events[137].header.id for event, _ in batch):
-                raise SinkError(refusal, retryable=False)
-
-    class PickyConfig(ScriptedConfig):
-        def build(self) -> ScriptedSink:
-            return Picky(self)
-
-    with pytest.raises(PartialFailure) as caught:
-        SinkAdapter(PickyConfig(script=[], log=[])).send(events)
-    assert list(caught.value.failed) == [events[137].header.id]
 
 
 def test_a_closed_adapter_finishes_its_sink_and_later_begins_with_a_new_one() -> None:

@@ -10,7 +10,7 @@ import pytest
 import balog
 from balog.consumers import Consumer, ConsumerHub, ConsumerOperator, Engine, consumer_config
 from balog.consumers.kafka import KafkaEngine
-from balog.consumers.listing import unmet_today
+from balog.consumers.listing import unmet_version
 from balog.consumers.sqs import SQSEngine
 from balog.errors import ConfigError
 from balog.event import FACILITY_VERSION, Event
@@ -218,7 +218,7 @@ class TestVersionBelowOne:
     @pytest.mark.parametrize("version", [None, "<2.0", (">=0.0.1", "<2"), "<1.0", "==0.1"])
     def test_a_condition_that_holds_today_is_silent(self, version: Any) -> None:
         """Whatever else it excludes."""
-        assert unmet_today(Consumer(lambda event: None, "t", version=version)) is None
+        assert unmet_version(Consumer(lambda event: None, "t", version=version)) is None
 
     def test_the_list_of_consumers_warns(self, tmp_path: Path) -> None:
         """``--strict`` makes it an error, for CI."""

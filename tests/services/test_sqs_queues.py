@@ -19,7 +19,6 @@ from balog.testing.contracts.topic_fixtures import eventually, ids, messages, ta
 from balog.topics import Message, Topic, Topics, open_topics
 from balog.topics.sqs import SqsTopic
 from tests.services.servers.elasticmq import SqsServer, running_sqs
-from tests.services.servers.moto import running_moto
 
 pytestmark = pytest.mark.service
 
@@ -121,22 +120,6 @@ class TestRedrivePolicy:
 
 
 class TestDeadLetters:
-    def test_a_letter_has_as_much_of_its_traceback_as_the_queue_takes(self, tmp_path: Path, name: str) -> None:
-        with running_moto(tmp_path) as moto, open_topics(moto.url) as home:  # ElasticMQ keeps no queue's own limit
-            self.check_small_queue(moto.client(), home.topic(name))
-
-    def check_small_queue(self, client: Any, topic: Topic) -> None:
-        for name in (topic.name, f"{topic.name}-dead"):
-            make(client, name, MaximumMessageSize="4096")
-        topic.publish([Message("a", b"x" * 2000), Message("b", b"y" * 4000)])
-        topic.dead_letter("g", take(topic, 2), "why", consumers=["c"], traceback="ä" * 20_000)
-        assert eventually(lambda: len(topic.dead_letters("g")) == 2)
-        letters = {letter.id: letter for letter in topic.dead_letters("g")}
-        assert letters["a"].reason == "why"
-        assert letters["a"].consumers == ("c",)
-        assert 500 < len(letters["a"].traceback) < 1000
-        assert (letters["b"].body, letters["b"].traceback) == (b"y" * 4000, "")
-
     def test_their_queue_keeps_them_as_long_as_sqs_does(self, home: Topics, client: Any, name: str) -> None:
         topic = home.topic(name)
         topic.publish(messages("a"))

@@ -41,7 +41,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
 
 
 def url_of(server: RedisServer) -> str:
-    return f"redis://127.0.0.1:{server.port}/0?password.env=STATE_PASSWORD&timeout=5"
+    return f"redis://127.0.0.1:{server.port}/0?password.env=STATE_PASSWORD"
 
 
 class SteppingStore(RedisWatchStore):
@@ -163,7 +163,7 @@ def test_a_commit_without_an_answer_is_written_once(shared: RedisServer, monkeyp
 @pytest.mark.parametrize(
     ("url", "reason"),
     [
-        ("redis://one/x", "a state's redis URL ends in the number of a database"),
+        ("redis://one/x", "for a state, where DB is the number of a database"),
         ("redis://user:hunter2@one/0", "a state's URL has no user and no password in it"),
         ("redis://one/0?window=5", "a state in redis has no option 'window'"),
         ("redis://one/0?password.env=NOT_SET", "NOT_SET is not set"),
@@ -229,7 +229,7 @@ class Instances:
 
 @pytest.fixture
 def instances(tmp_path: Path, shared: RedisServer) -> Iterator[Instances]:
-    made = Instances(tmp_path, f"{url_of(shared)[:-10]}&timeout=2")
+    made = Instances(tmp_path, url_of(shared))
     yield made
     made.close()
 
@@ -274,7 +274,7 @@ def test_redis_restarts_with_and_without_its_data(tmp_path: Path, monkeypatch: p
     monkeypatch.setenv("STATE_PASSWORD", PASSWORD)
     (tmp_path / "redis").mkdir()
     server = RedisServer(tmp_path / "redis")
-    instances = Instances(tmp_path, f"{url_of(server)[:-10]}&timeout=2")
+    instances = Instances(tmp_path, url_of(server))
     try:
         leader = instances.start()
         instances.wait_for(lambda: "Connection refused" in instances.said(0))

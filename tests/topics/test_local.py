@@ -220,12 +220,6 @@ class TestRedriven:
         with topic._file.read() as connection:
             assert connection.execute("SELECT COUNT(*) FROM redriven").fetchone() == (0,)
 
-    def test_it_stays_when_its_group_is_moved(self, topic: LocalTopic) -> None:
-        self.die(topic, "a", "b")
-        topic.redrive("g", lambda letter: letter.body, limit=1)
-        topic.seek("g", "latest")
-        assert ids(topic.receive("g")) == ["a"]
-
     def test_more_letters_than_are_looked_at_at_once_go_back(
         self, topic: LocalTopic, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -261,21 +255,6 @@ class TestPutOff:
         assert got[1] == [f"m{n}" for n in (*range(10, 20), *range(140, 230))]
         assert got[2] == [f"m{n}" for n in (*range(20, 30), *range(230, 300), *range(30, 50))], "none is left behind"
         assert aging.group_state("g").waiting == 0
-
-    def test_what_was_given_back_at_once_comes_first_in_its_order(self, aging: LocalTopic, clock: Clock) -> None:
-        aging.publish(messages(*(f"m{n}" for n in range(60))))
-        aging.release("g", aging.receive("g", 30))
-        clock.now += 1
-        assert ids(aging.receive("g", 40)) == [f"m{n}" for n in range(40)]
-
-    def test_so_does_what_comes_back_since_its_receiver_died(self, aging: LocalTopic, clock: Clock) -> None:
-        aging.publish(messages(*(f"m{n}" for n in range(60))))
-        aging.release("g", aging.receive("g", 30), 1.0)
-        clock.now += 1
-        assert ids(aging.receive("g", 1, lease=5.0)) == ["m30"]
-        assert ids(aging.receive("g", 1, lease=5.0)) == ["m31"]
-        clock.now += 5
-        assert ids(aging.receive("g", 3)) == ["m30", "m31", "m32"]
 
     def test_every_tenth_of_small_receives_is_one(self, aging: LocalTopic, clock: Clock) -> None:
         aging.publish(messages(*(f"m{n}" for n in range(60))))
@@ -496,13 +475,3 @@ def test_what_a_group_has_acked_can_be_deleted_and_nothing_else(tmp_path: Path) 
         assert topic.trim("drain") == 0
         topic.release("drain", [received[3], received[5]])
         assert [one.id for one in topic.receive("drain")] == ["m3", "m5", "m6", "m7", "m8", "m9"]
-
-
-@pytest.mark.parametrize("limit", [1, 3, 10])
-def test_retries_that_are_due_take_a_tenth_of_small_receives_too(topic: LocalTopic, limit: int) -> None:
-    """Given more retries than new messages, both go on, however few messages a receive takes."""
-    topic.publish(messages(*(f"failed{n}" for n in range(600))))
-    topic.release("g", topic.receive("g", 600), 1e-6)
-    topic.publish(messages(*(f"new{n}" for n in range(600))))
-    received = [message.id for _ in range(300 // limit) for message in topic.receive("g", limit)]
-    assert 0 < sum(id.startswith("failed") for id in received) < 100

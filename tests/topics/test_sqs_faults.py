@@ -382,16 +382,21 @@ class TestOneOrTheOther:
         given_up = [GivenUp(message, f"why {message.id}") for message in held("a", "b", "c")]
         assert topic.dead_letter_each("g", given_up) == 3
 
-    def test_what_others_sent_and_fills_its_queue_is_buried_without_our_attributes(self, stub: Stubber) -> None:
+    @pytest.mark.parametrize(("size", "names"), [(4096, []), (3900, ["balog.topic", "balog.group", "balog.attempts"])])
+    def test_what_others_sent_and_fills_its_queue_is_buried_with_what_fits(
+        self, stub: Stubber, size: int, names: list[str]
+    ) -> None:
         stub.add_response("change_message_visibility_batch", answer([]))
         stub.add_response("get_queue_attributes", {"Attributes": {"MaximumMessageSize": "4096"}})
         stub.add_response("get_queue_url", {"QueueUrl": self.DEAD})
         stub.add_response("get_queue_attributes", {"Attributes": {"MaximumMessageSize": "4096"}})
-        entry = {"Id": "0", "MessageBody": "x" * 4096, "MessageAttributes": {}}
+        attributes = dict.fromkeys([*names, "balog.reason", "balog.id"] if names else [], ANY)
+        entry = {"Id": "0", "MessageBody": "x" * size, "MessageAttributes": attributes}
         stub.add_response("send_message_batch", answer([]), {"QueueUrl": self.DEAD, "Entries": [entry]})
         stub.add_response("delete_message_batch", answer([]))
         topic = topics(stub).topic("orders")
-        assert topic.dead_letter("g", [Received("m", b"x" * 4096, "h", 1, 0.0)], "why") == 1
+        received = [Received("m", b"x" * size, "h", 1, 0.0)]
+        assert topic.dead_letter("g", received, "why", consumers=["c"], traceback="t" * 20_000) == 1
 
     def test_a_letter_that_can_not_be_sent_back_stays(self, session: Any) -> None:
         with Stubber(session.client("sqs")) as stub:

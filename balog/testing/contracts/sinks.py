@@ -12,7 +12,7 @@ import pytest
 from balog.errors import ConfigError
 from balog.event import Event, encode
 from balog.outbound.attempt import attempt
-from balog.sinks import Batching, Delivery, Retrying, Sink, SinkConfig, SinkError
+from balog.sinks import Delivery, Sink, SinkConfig, SinkError
 from balog.testing.contracts.abilities import AbilityTests, needs
 
 SECRET_NAME = "BALOG_TEST_SECRET"
@@ -197,16 +197,6 @@ class SinkContract(AbilityTests):
         kind, *place = config.name.split()
         assert kind == config.__struct_config__.tag
         assert len(place) <= 1
-
-    def test_a_config_survives_json(self, peer: SinkPeer) -> None:
-        original: Any = peer.config
-        config = msgspec.structs.replace(
-            original,
-            where="level = 'ERROR'",
-            batch=Batching(events=10, bytes=2048, age=1.5),
-            retry=Retrying(first=0.5, longest=2.0),
-        )
-        assert msgspec.json.decode(msgspec.json.encode(config), type=type(config)) == config
 
     def test_an_unknown_key_is_rejected(self, peer: SinkPeer) -> None:
         config = {**msgspec.to_builtins(peer.config), "unheard_of": 1}

@@ -76,11 +76,6 @@ class LeaseContract(TopicFixtures):
         assert [(message.id, message.attempts) for message in again] == [("a", 2)]
         assert time.time() - begin >= self.delay * 0.9
 
-    def test_a_message_released_without_a_delay_is_redelivered_at_once(self, topic: Topic) -> None:
-        topic.publish(messages("a"))
-        assert topic.release("g", take(topic, 1, lease=600)) == 1
-        assert [(message.id, message.attempts) for message in take(topic, 1)] == [("a", 2)]
-
     @needs("keeps_keys")
     def test_a_redelivered_message_is_the_published_one(self, topic: Topic) -> None:
         topic.publish([Message("a", b"body", "customer 7")])

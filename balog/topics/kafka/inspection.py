@@ -17,9 +17,6 @@ from balog.topics.kafka.progress import CommittedProgress, decode, encode
 from balog.topics.kafka.reader import read
 from balog.topics.kafka.records import body_of, origin_of, read_headers, read_id, read_key, read_published
 
-WALKED = 10_000
-"""A topic's bytes are counted when it has no more messages; else they are reckoned from so many of them."""
-
 
 class Log(NamedTuple):
     """A topic's log: the first offset of each partition, and the one after its last."""
@@ -119,26 +116,6 @@ def _received(record: Record) -> Received:
 
 def _published(message: Received) -> float:
     return message.published
-
-
-def weigh(clients: Clients, log: Log, where: str) -> tuple[int, int, float | None]:
-    """Return the number of messages, the bytes of their bodies (counted or estimated) and the time of the oldest."""
-    walked = log.length <= WALKED
-    share = max(1, WALKED // max(1, len(log.bounds)))
-    stretches = {
-        number: (start, end) if walked else (start, min(end, start + share))
-        for number, (start, end) in log.bounds.items()
-    }
-    count = size = 0
-    oldest: float | None = None
-    for record in read(clients.settings, log.topic, stretches, where):
-        count += 1
-        size += len(body_of(record))
-        published = read_published(record, {})
-        oldest = published if oldest is None else min(oldest, published)
-    if walked or not count:
-        return count, size, oldest
-    return log.length, size * log.length // count, oldest
 
 
 def last_replay(clients: Clients, log: Log, group: str, where: str) -> int:

@@ -80,12 +80,12 @@ _MEMBER: dict[str, Any] = {
     "heartbeat.interval.ms": 1000,
     "topic.metadata.refresh.interval.ms": 10_000,  # how soon a group's retry topic is found
 }
-_NOT_FOR_CONSUMERS = frozenset(_PRODUCER) | {"batch.size", "batch.num.messages", "queue.buffering.max.ms"}
-_NOT_FOR_PRODUCERS = frozenset(_CONSUMER) | frozenset(_MEMBER)
 
 
 class Settings(Struct, frozen=True):
     """Settings of the clients of one cluster. ``client`` may hold secrets, so the repr omits it.
+
+    Each client gets all of the user's settings; librdkafka ignores those of another kind of client.
 
     ``partitions`` and ``replication`` are for created topics; -1 means the broker's defaults.
     """
@@ -100,13 +100,11 @@ class Settings(Struct, frozen=True):
 
     def producer(self) -> dict[str, Any]:
         """Return the settings of a producer."""
-        own = {name: value for name, value in self.client.items() if name not in _NOT_FOR_PRODUCERS}
-        return {**_COMMON, **_PRODUCER, **own, "bootstrap.servers": self.servers}
+        return {**_COMMON, **_PRODUCER, **self.client, "bootstrap.servers": self.servers}
 
     def consumer(self, group: str) -> dict[str, Any]:
         """Return the settings of a consumer that reads outside any group."""
-        own = {name: value for name, value in self.client.items() if name not in _NOT_FOR_CONSUMERS}
-        return {**_COMMON, **_CONSUMER, **own, "bootstrap.servers": self.servers, "group.id": group}
+        return {**_COMMON, **_CONSUMER, **self.client, "bootstrap.servers": self.servers, "group.id": group}
 
     def member(self, group: str) -> dict[str, Any]:
         """Return the settings of a group member."""
@@ -114,12 +112,7 @@ class Settings(Struct, frozen=True):
 
     def admin(self) -> dict[str, Any]:
         """Return the settings of an admin client."""
-        own = {
-            name: value
-            for name, value in self.client.items()
-            if name not in _NOT_FOR_PRODUCERS and name not in _NOT_FOR_CONSUMERS
-        }
-        return {**_COMMON, **own, "bootstrap.servers": self.servers}
+        return {**_COMMON, **self.client, "bootstrap.servers": self.servers}
 
 
 def parse_settings(servers: str, options: Mapping[str, str]) -> Settings:

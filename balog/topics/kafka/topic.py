@@ -244,11 +244,10 @@ class KafkaTopic(Topic):
         return GroupState(group, *total, self._dead(group).count())
 
     def describe(self) -> TopicState:
-        """Return the state of the topic. Above 10,000 messages, the bytes are an estimate from the oldest ones."""
+        """Return the number of offsets and the groups; Kafka counts no bytes of messages."""
         log = self._log()
-        messages, size, oldest = inspection.weigh(self._clients, log, self._where)
         groups = [self._state_of(name, log) for name in inspection.groups(self._clients, log, self._where)]
-        return TopicState(self.name, messages, size, oldest, groups)
+        return TopicState(self.name, log.length, None, None, groups)
 
     def bounds(self) -> dict[int, tuple[int, int]]:
         """Return the first offset of each partition, and the one after its last.

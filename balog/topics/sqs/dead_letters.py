@@ -67,15 +67,14 @@ class DeadQueue:
     _known: Queue | None = field(default=None, init=False)
 
     def queue(self) -> Queue:
-        """Return the queue of the redrive policy, or balog's own, which may not exist yet."""
+        """Return the queue of the redrive policy, or balog's own, which may not exist yet.
+
+        AWS has both queues in one account and region.
+        """
         arn = str(self.source.redrive_policy().get("deadLetterTargetArn", ""))
-        owner, _, name = arn.rpartition(":")
-        name = name or dead_name(self.source.name)
+        name = arn.rpartition(":")[2] or dead_name(self.source.name)
         if self._known is None or self._known.name != name:
-            account = owner.rpartition(":")[2]
-            mine = str(self.source.settings().get("QueueArn", "")).split(":")[4:5] == [account]
-            label = f"{self.source.label}, dead letters in {name}"
-            self._known = Queue(self.account, name, label, owner=None if mine or not account else account)
+            self._known = Queue(self.account, name, f"{self.source.label}, dead letters in {name}")
         return self._known
 
     def bury(self, dead: Sequence[tuple[Parcel, Death, str]]) -> None:
@@ -137,10 +136,8 @@ class DeadQueue:
         if whole.size <= limit:
             return whole
         bare = Parcel(whole.text, {name: value for name, value in whole.attributes.items() if name not in fields})
-        shorter = {**fields, _TRACEBACK: None}
-        room = limit - _with(bare, shorter).size - len(_TRACEBACK) - len("String")
-        short = {**shorter, _REASON: lossy_attribute(death.reason, _SHORT_REASON_BYTES), _CONSUMERS: None}
-        for attributes in ({**fields, _TRACEBACK: lossy_attribute(death.traceback, max(room, 0))}, short, {}):
+        reason = lossy_attribute(death.reason, _SHORT_REASON_BYTES)
+        for attributes in ({**fields, _REASON: reason, _CONSUMERS: None, _TRACEBACK: None}, {}):
             tried = _with(bare, attributes)
             if tried.size <= limit:
                 return tried

@@ -56,15 +56,13 @@ class Queue:
 
     Args:
         label: its name in errors.
-        owner: the AWS account that owns it, if it is not the caller's.
     """
 
-    def __init__(self, account: Account, name: str, label: str, owner: str | None = None) -> None:
+    def __init__(self, account: Account, name: str, label: str) -> None:
         self.name = name
         self.label = label
         self.is_fifo = name.endswith(".fifo")
         self._account = account
-        self._owner = owner
         self._url: str | None = None
         self._settings: tuple[float, dict[str, str]] = (-math.inf, {})
 
@@ -248,8 +246,7 @@ class Queue:
 
     def _address(self) -> str:
         if self._url is None:
-            parameters = {"QueueOwnerAWSAccountId": self._owner} if self._owner else {}
-            answer = self._account.call("sqs", "get_queue_url", self.label, QueueName=self.name, **parameters)
+            answer = self._account.call("sqs", "get_queue_url", self.label, QueueName=self.name)
             self._url = str(answer["QueueUrl"])
         return self._url
 

@@ -26,10 +26,7 @@ from balog.topics.sqs.claim_check import Lost
 from balog.topics.sqs.codec import REDRIVE, Parcel, number_attribute
 from balog.topics.sqs.dead_letters import DeadQueue, Death
 from balog.topics.sqs.packing import Packing, Receipt, message_group, read_receipt, token
-from balog.topics.sqs.queue import ENTRIES, LONGEST_POLL, OutgoingMessage, Queue
-
-_SHORT_POLL = 0.2
-"""Seconds between two looks where less than a second is left to wait, which is SQS's smallest."""
+from balog.topics.sqs.queue import ENTRIES, OutgoingMessage, Queue
 
 _LOOK = 15.0
 """Seconds for which ``peek`` hides a message, unless it is released earlier."""
@@ -103,18 +100,9 @@ class SqsTopic(Topic):
     # -- receiving ------------------------------------------------------------------------------------------------
 
     def receive(self, group: str, limit: int = 100, wait: float = 0.0, lease: float = DEFAULT_LEASE) -> list[Received]:
-        """Receive up to ten messages, the limit of SQS."""
+        """Receive up to ten messages, the limit of SQS; it waits for whole seconds, at most 20."""
         check_name("group", group)
-        deadline = time.monotonic() + wait
-        while True:
-            left = deadline - time.monotonic()
-            found = self._queue.receive(limit, min(round(max(left, 0.0)), LONGEST_POLL), lease)
-            received = self._unpack(found)
-            left = deadline - time.monotonic()
-            if received or left <= 0:
-                return received
-            if left < 0.5:
-                time.sleep(min(left, _SHORT_POLL))
+        return self._unpack(self._queue.receive(limit, round(wait), lease))
 
     def _unpack(self, found: Sequence[dict[str, Any]]) -> list[Received]:
         """Convert messages; one with a temporarily unreadable body stays hidden until its lease expires."""
