@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from functools import lru_cache
@@ -69,24 +68,21 @@ class CountedSeconds:
     replace each other, too, so the series of each writer have a tag of their own.
 
     Attributes:
-        writer: the tag. It changes when a point arrives for a second whose sums were evicted.
+        writer: the tag. It changes when too many sums are remembered, which are then forgotten.
     """
 
     _MOST = 20_000
 
     def __init__(self) -> None:
-        self._sums: OrderedDict[Any, float] = OrderedDict()
-        self._begin()
+        self.writer = ""
+        self._sums: dict[Any, float] = {}
+        self.begin_request()
 
-    def _begin(self) -> None:
-        self.writer = f"balog_writer:{secrets.token_hex(6)}"
-        self._sums.clear()
-        self._evicted = -1
-
-    def check(self, second: int, key: Any) -> None:
-        """Change the writer if the sum of a series and second may have been evicted."""
-        if second <= self._evicted and key not in self._sums:
-            self._begin()
+    def begin_request(self) -> None:
+        """Change the writer if too many sums are remembered."""
+        if not self.writer or len(self._sums) >= self._MOST:
+            self.writer = f"balog_writer:{secrets.token_hex(6)}"
+            self._sums.clear()
 
     def add_to(self, key: Any, value: float) -> float:
         """Return the sum with a value that is about to be sent, without remembering it."""
@@ -94,12 +90,7 @@ class CountedSeconds:
 
     def keep(self, sums: Mapping[Any, float]) -> None:
         """Remember sums that Datadog took."""
-        for key, total in sums.items():
-            self._sums[key] = total
-            self._sums.move_to_end(key)
-        while len(self._sums) > self._MOST:
-            (_, second), _ = self._sums.popitem(last=False)
-            self._evicted = max(self._evicted, second)
+        self._sums.update(sums)
 
 
 def time_error(timestamp: datetime, now: datetime) -> str | None:
@@ -122,14 +113,13 @@ def series_items(
         measures: counters and gauges, each with its event's index and host.
         service: the values of the tag ``service``, by index.
     """
+    counted.begin_request()
     groups: dict[tuple[_Series, str], dict[int, list[tuple[int, float]]]] = {}
     for index, measure, host in measures:
         series = _Series(clean_name(measure.name), tuple(tag_list(measure.tags, service.get(index, ""))), host)
         seconds = groups.setdefault((series, measure.kind), {})
         second = int(measure.timestamp.timestamp())
         seconds.setdefault(second, []).append((index, measure.value))
-        if measure.kind == "counter":
-            counted.check(second, (series, second))
     items = []
     for (series, kind), seconds in groups.items():
         sums: dict[Any, float] = {}

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from tests.services.servers.alertmanager import running_alertmanager
 from tests.services.servers.process import free_port
 from tests.stand_ins.alerts import alert_delivery
 from tests.stand_ins.http_server import HttpStandIn
+from tests.waiting import wait_for
 from tests.watch.processes import WatcherProcess
 
 pytestmark = pytest.mark.service
@@ -38,14 +39,6 @@ def severities(hook: HttpStandIn) -> list[tuple[str, str]]:
     """The notifications that people got, in order: the severity and the status."""
     sent = [json.loads(request.body) for request in list(hook.requests)]
     return [(alert["labels"]["severity"], alert["status"]) for one in sent for alert in one["alerts"]]
-
-
-def wait_for(found: Callable[[], Any]) -> Any:
-    until = time.monotonic() + 60
-    while not (value := found()) and time.monotonic() < until:
-        time.sleep(0.05)
-    assert value
-    return value
 
 
 def test_alerts_fire_once_and_resolve(tmp_path: Path, hook: HttpStandIn) -> None:
