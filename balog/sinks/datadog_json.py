@@ -1,4 +1,4 @@
-"""Events in the form of Datadog's HTTP API: series, distributions, logs and events, each as one JSON object.
+"""Events in the form of Datadog's HTTP API: series, distributions and logs, each as one JSON object.
 
 Forms and limits: https://docs.datadoghq.com/api/latest/
 """
@@ -16,7 +16,7 @@ import msgspec
 
 from balog.errors import EventError
 from balog.event import Event
-from balog.payload import LogPayload, RunPayload, read
+from balog.payload import LogPayload, read
 from balog.sinks.measures import Measure
 from balog.sinks.summary import cut, stack_trace, summarize
 
@@ -26,14 +26,10 @@ MAX_LOG = 1_000_000
 _MAX_SHORTENED = 100_000  # characters, of at most 4 bytes
 _MAX_STACK = 20_000
 _MAX_NAME = 200
-_MAX_TITLE = 100
-_MAX_TEXT = 4000
-_MAX_AGGREGATION_KEY = 100
 _PAST, _FUTURE = timedelta(hours=1), timedelta(minutes=10)
 _LOG_PAST, _LOG_FUTURE = timedelta(hours=18), timedelta(hours=2)
 _COUNT, _GAUGE = 1, 3
 _STATUSES = {"DEBUG": "debug", "INFO": "info", "WARNING": "warning", "ERROR": "error", "CRITICAL": "critical"}
-_ALERTS = {"WARNING": "warning", "ERROR": "error", "CRITICAL": "error"}
 _IN_OTHER_FIELDS = frozenset({"cls_type", "message", "exception", "exc_text"})
 _CONTEXT_IN_OTHER_FIELDS = frozenset({"fqdn", "application", "trace_id", "span_id"})
 
@@ -204,39 +200,10 @@ def log_item(index: int, event: Event, service: str, tags: Sequence[str], now: d
     return DatadogItem(_encode(body), [index])
 
 
-def event_item(index: int, event: Event, service: str, tags: Sequence[str], now: datetime) -> DatadogItem | None:
-    """Return an item for ``/api/v1/events`` for a run or an error; None for other events."""
-    run = _run(event)
-    if run is None and event.level not in ("ERROR", "CRITICAL"):
-        return None
-    stack = (_error(event) or {}).get("stack", "")
-    alert = "success" if run and run.outcome == "succeeded" else _ALERTS.get(event.level or "", "info")
-    body: dict[str, Any] = {
-        "title": summarize(event, _MAX_TITLE),
-        "text": cut(f"{summarize(event)}\n{event.header.channel} {event.header.id}\n{stack}".strip(), _MAX_TEXT),
-        "alert_type": "error" if run and run.outcome == "failed" else alert,
-        "aggregation_key": cut(service or event.header.channel, _MAX_AGGREGATION_KEY),
-        "tags": tags,
-    }
-    if host := host_of(event):
-        body["host"] = host
-    if now - _LOG_PAST < event.header.timestamp < now + _FUTURE:
-        body["date_happened"] = int(event.header.timestamp.timestamp())
-    return DatadogItem(_encode(body), [index])
-
-
 def host_of(event: Event) -> str:
     """Return the event's host, truncated to 255 characters; empty without one."""
     host = event.header.context.get("fqdn")
     return host[:255] if isinstance(host, str) else ""
-
-
-def _run(event: Event) -> RunPayload | None:
-    try:
-        run = read(event)
-    except EventError:
-        return None
-    return run if isinstance(run, RunPayload) else None
 
 
 def _log(event: Event) -> LogPayload | None:

@@ -181,6 +181,7 @@ class TestReplay:
         assert process.returncode == 143
         assert len(place.segments()) == 1
 
+
 class TestChoosing:
     def test_no_such_spool(self, tmp_path):
         done = balog_replay(tmp_path / "none")

@@ -208,6 +208,7 @@ class TestDatagrams:
         assert refusal.value.remaining == ()
         assert receiver.lines() == ["record_count:1|c"]
 
+
 class TestTrouble:
     def test_a_port_where_nobody_listens_is_said_and_the_batch_comes_again(self):
         with sink_to(host="127.0.0.1", port=free_port()) as sink:
