@@ -28,7 +28,7 @@ from balog.expressions.event_filter import EventFilter
 from balog.outbound.attempt import attempt, reason_of
 from balog.sinks import StoreSinkConfig
 from balog.sinks.base import Delivery, Sink, SinkConfig, SinkError
-from balog.sinks.store_part import MANIFESTS, describe
+from balog.sinks.store_part import MANIFESTS, manifest_of
 from balog.storage import StorageError, open_storage
 
 _COLUMNS = f"{EVENT}, cls_type string, context map<string,string>, context_json string, payload_json string"
@@ -121,7 +121,7 @@ def _publish(files: Sequence[Path], config: StoreSinkConfig) -> None:
     storage = open_storage(f"{place.rstrip('/')}/{config.topic}", config.options)
     try:
         for file in files:
-            manifest = describe(file)
+            manifest = manifest_of(file)
             storage.upload(file, f"{file.parent.name}/{file.name}")
             storage.upload(manifest, f"{MANIFESTS}/{manifest.name}")
     except StorageError as error:
@@ -152,7 +152,7 @@ def _deliver(sink: Sink, config: SinkConfig, batch: list[Delivery], counts: Filt
 
     def once() -> None:
         nonlocal batch, written, refused, reason
-        outcome = attempt(sink.write, batch, max_writes=2 * len(batch))
+        outcome = attempt(sink.write, batch)
         written += outcome.taken
         refused += len(outcome.dead)
         reason = reason or next(iter(outcome.dead.values()), "")

@@ -19,8 +19,8 @@ from balog.cli import options
 from balog.cli.output import exit_if_invalid, plain, print_table, user_at_host, utc
 from balog.counts import counted
 from balog.delivery.control.diff import DocumentChange, diff
-from balog.delivery.control.remote import open_control
-from balog.delivery.control.store import Control, DocumentVersion, Pushed, ServiceStatus
+from balog.delivery.control.remote import Control, open_control
+from balog.delivery.control.store import DocumentVersion, Pushed, ServiceStatus
 from balog.delivery.control.validation import read_document
 from balog.errors import ConfigError
 from balog.storage import Options
@@ -207,16 +207,6 @@ def status(wait: float, store: ControlPlace) -> None:
     else:
         click.echo("no service has reported in the last day")
     sys.exit(1 if any(errors.values()) else 0)
-
-
-@command.command(short_help="Remove a service that no longer exists from the status.")
-@click.argument("service", metavar="SERVICE")
-@_control
-def forget(service: str, store: ControlPlace) -> None:
-    """Remove the reports of SERVICE, which `status` would call silent for a day. A running service reports again."""
-    with store.open() as control:
-        control.forget(service)
-    click.echo(f"{_line(service)} is forgotten")
 
 
 def _exit_if_rejected(entry: DocumentVersion) -> None:

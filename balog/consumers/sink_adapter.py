@@ -100,7 +100,7 @@ class SinkAdapter:
         with self._entered() as (sink, failures):
             for part in parts:
                 # Every rejected event is found: an event that was not tried alone must not become a dead letter.
-                outcome = attempt(partial(self._write, sink), part, max_writes=2 * len(part))
+                outcome = attempt(partial(self._write, sink), part)
                 self._note(outcome)
                 failed.update({part[index].event.header.id: Reject(why) for index, why in outcome.dead.items()})
                 if outcome.left and outcome.error is not None:

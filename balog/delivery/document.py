@@ -134,7 +134,6 @@ class Callback(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     timeout: Timeout = 15.0
     ca_file: CaFile | None = None
     private: Annotated[bool, Meta(description="Allow addresses of private networks and of this machine.")] = False
-    disabled: Annotated[bool, Meta(description="Keep the position in the topic, and send nothing.")] = False
 
 
 class ControlDocument(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):

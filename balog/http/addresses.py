@@ -1,39 +1,15 @@
-"""Public and private IP addresses, by IANA's registries of special-purpose addresses (RFC 6890).
-
-``ipaddress.is_private`` differs between versions of Python, so it is not used.
-"""
+"""Public and private IP addresses, according to ``ipaddress``, whose registries of special addresses are IANA's."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
-_IPV4 = {
-    "this network": ["0.0.0.0/8"],
-    "this machine": ["127.0.0.0/8"],
-    "a private network": ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"],
-    "a provider's own network": ["100.64.0.0/10"],
-    "the local link": ["169.254.0.0/16"],
-    "multicast": ["224.0.0.0/4"],
-    "a reserved block": [
-        "192.0.0.0/24",
-        "192.0.2.0/24",
-        "192.88.99.0/24",
-        "198.18.0.0/15",
-        "198.51.100.0/24",
-        "203.0.113.0/24",
-        "240.0.0.0/4",
-    ],
-}
-_IPV6 = {
-    "this machine": ["::/127"],
-    "a private network": ["fc00::/7", "fec0::/10"],
-    "the local link": ["fe80::/10"],
-    "multicast": ["ff00::/8"],
-    "a reserved block": ["2001::/23", "2001:db8::/32", "3fff::/20"],
-}
-_BLOCKS_4 = [(IPv4Network(block), kind) for kind, blocks in _IPV4.items() for block in blocks]
-_BLOCKS_6 = [(IPv6Network(block), kind) for kind, blocks in _IPV6.items() for block in blocks]
+_ALSO_PRIVATE: list[IPv4Network | IPv6Network] = [
+    IPv4Network("192.0.0.0/24"),  # some versions of Python have only a part of it; a cloud's metadata are there
+    IPv4Network("192.88.99.0/24"),
+    IPv6Network("fec0::/10"),
+]
 _PUBLIC_6 = IPv6Network("2000::/3")
 
 _EMBEDDING = [  # blocks whose packets end at an IPv4 address, and the bits below that address
@@ -54,26 +30,17 @@ def why_private(address: str) -> str:
     Raises:
         ValueError: not an address.
     """
-    found = ip_address(address)
-    if isinstance(found, IPv6Address):
-        return _why_private_6(found)
-    return _why_private_4(found)
-
-
-def _why_private_4(address: IPv4Address) -> str:
-    return next((kind for block, kind in _BLOCKS_4 if address in block), "")
-
-
-def _why_private_6(address: IPv6Address) -> str:
-    if address.scope_id is not None:
+    given = ip_address(address)
+    if isinstance(given, IPv6Address) and given.scope_id is not None:
         return "the local link"
-    embedded = _embedded(address)
-    if isinstance(embedded, IPv4Address):
-        return _why_private_4(embedded)
-    for block, kind in _BLOCKS_6:
-        if address in block:
-            return kind
-    return "" if address in _PUBLIC_6 else "a reserved block"
+    found: IPv4Address | IPv6Address = _embedded(given)
+    if found.is_loopback or found.is_unspecified:
+        return "this machine"
+    if found.is_link_local:
+        return "the local link"
+    is_listed = any(found in block for block in _ALSO_PRIVATE)
+    is_public = found.is_global and not found.is_multicast and (found.version == 4 or found in _PUBLIC_6)
+    return "" if is_public and not is_listed else "a private or reserved network"
 
 
 def _embedded(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import urljoin, urlsplit
 
 from balog.errors import BalogError
 from balog.http.client import describe_failure
@@ -29,23 +28,22 @@ def download(url: str, limit: int, timeout: float = 30.0) -> bytes:
     """
     import urllib3
 
-    for _ in range(_MAX_REDIRECTS + 1):
-        if urlsplit(url).scheme not in ("http", "https"):
-            raise DownloadError("a redirect leads to a URL that is not http(s)")
-        pool = open_pool(url, timeout, None)
-        try:
-            answer: Any = pool.request(
-                "GET", url, headers={"User-Agent": "balog"}, redirect=False, retries=False, preload_content=False
-            )
-            if location := answer.get_redirect_location():
-                url = urljoin(url, location)
-                continue
-            if not 200 <= answer.status < 300:
-                raise DownloadError(f"HTTP Error {answer.status}: {answer.reason}")
-            data: bytes = answer.read(limit, decode_content=False)
-            return data
-        except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
-            raise DownloadError(describe_failure(error)) from None
-        finally:
-            pool.clear()
-    raise DownloadError(f"more than {_MAX_REDIRECTS} redirects")
+    pool = open_pool(url, timeout, None)
+    try:
+        policy = urllib3.Retry(None, connect=0, read=0, status=0, other=0, redirect=_MAX_REDIRECTS)
+        answer: Any = pool.request("GET", url, headers={"User-Agent": "balog"}, retries=policy, preload_content=False)
+        if not 200 <= answer.status < 300:
+            raise DownloadError(f"HTTP Error {answer.status}: {answer.reason}")
+        data: bytes = answer.read(limit, decode_content=False)
+        return data
+    except urllib3.exceptions.MaxRetryError as error:
+        cause = error.reason
+        if isinstance(cause, urllib3.exceptions.ResponseError):
+            raise DownloadError(f"more than {_MAX_REDIRECTS} redirects") from None
+        raise DownloadError(describe_failure(cause or error)) from None
+    except urllib3.exceptions.LocationValueError:
+        raise DownloadError("a redirect leads to a URL that is not http(s)") from None
+    except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
+        raise DownloadError(describe_failure(error)) from None
+    finally:
+        pool.clear()

@@ -172,24 +172,23 @@ def open_guarded_pool(
 
 
 def _connect(host: str, port: int, timeout: float, networks: Networks, advice: str) -> socket.socket:
+    from urllib3.util.connection import create_connection
+
     end = time.monotonic() + timeout
     places = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     for *_, place in places:
         if kind := networks.why_refused(str(place[0])):
             raise PrivateAddressError(kind, advice)
     last: OSError = OSError(errno.EHOSTUNREACH, "the host has no address")
-    for family, kind_, protocol, _, place in places:
+    for *_, place in places:
         rest = end - time.monotonic()
         if rest <= 0:
             raise TimeoutError
-        found = socket.socket(family, kind_, protocol)
         try:
-            found.setsockopt(*_NODELAY)
-            found.settimeout(rest)
-            found.connect(place)
+            found = create_connection((str(place[0]), port), rest, socket_options=[_NODELAY])
+        except OSError as error:
+            last = error
+        else:
             found.settimeout(timeout)
             return found
-        except OSError as error:
-            found.close()
-            last = error
     raise last

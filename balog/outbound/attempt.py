@@ -8,9 +8,6 @@ from typing import NamedTuple
 from balog.error_redaction import redact_error
 from balog.sinks.base import Delivery, SinkError
 
-MAX_WRITES = 100
-"""Default limit of the writes in one attempt: enough to find five refused events in a batch of a thousand."""
-
 
 class AttemptOutcome(NamedTuple):
     """The outcome of an attempt.
@@ -30,27 +27,18 @@ class AttemptOutcome(NamedTuple):
     unnamed: int = 0
 
 
-def attempt(
-    write: Callable[[Sequence[Delivery]], None], batch: Sequence[Delivery], max_writes: int = MAX_WRITES
-) -> AttemptOutcome:
+def attempt(write: Callable[[Sequence[Delivery]], None], batch: Sequence[Delivery]) -> AttemptOutcome:
     """Write a batch. If it is refused for good, halve it until the refused events are found.
 
-    An exception other than ``SinkError`` is a bug in the sink and counts as a refusal for good.
-
-    Args:
-        max_writes: the limit of writes, after which parts are refused as a whole. Twice the size of the batch is
-            enough to find every refused event.
+    That takes at most twice as many writes as the batch has events. An exception other than ``SinkError`` is a bug in
+    the sink and counts as a refusal for good.
     """
-    taken, unnamed, writes = 0, 0, 0
+    taken, unnamed = 0, 0
     dead: dict[int, str] = {}
     error: SinkError | None = None
     parts = [list(range(len(batch)))] if batch else []
     while parts:
         part = parts.pop()
-        if writes >= max_writes:
-            dead.update(dict.fromkeys(part, str(error)))
-            continue
-        writes += 1
         try:
             write(batch if len(part) == len(batch) else [batch[index] for index in part])
         except Exception as raised:

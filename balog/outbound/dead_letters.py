@@ -1,7 +1,6 @@
 """Dead letters: events that a sink refused for good, on disk with the reason.
 
-One JSON object per line: ``sink``, ``reason``, ``time``, and the whole ``event``; or ``raw``, the text of a line that
-is not an event, for example after a disk error.
+One JSON object per line: ``sink``, ``reason``, ``time``, and the whole ``event``.
 """
 
 from __future__ import annotations
@@ -12,14 +11,13 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import Raw, Struct
 
 from balog.outbound.segment import LinesFile
 from balog.storage.local_files import make_folder
 
 _MAX_FILE_BYTES = 16 << 20
 _MAX_REASON = 500
-_MAX_RAW = 1 << 20
 
 
 class SinkDeadLetter(Struct):
@@ -28,17 +26,13 @@ class SinkDeadLetter(Struct):
     sink: str
     reason: str
     time: str
-    event: Raw | UnsetType = UNSET
-    raw: str | UnsetType = UNSET
+    event: Raw
 
     @classmethod
-    def new(cls, sink: str, reason: str, body: bytes, is_event: bool) -> SinkDeadLetter:
-        """Return a dead letter for the bytes of an event, or of a line that is not an event."""
+    def new(cls, sink: str, reason: str, body: bytes) -> SinkDeadLetter:
+        """Return a dead letter for the bytes of an event."""
         time = datetime.now(timezone.utc).isoformat().replace("+00:00", "Z")
-        reason = reason[:_MAX_REASON]
-        if is_event:
-            return cls(sink, reason, time, event=Raw(body))
-        return cls(sink, reason, time, raw=body[:_MAX_RAW].decode("utf-8", "backslashreplace"))
+        return cls(sink, reason[:_MAX_REASON], time, Raw(body))
 
 
 class SinkDeadLetters:

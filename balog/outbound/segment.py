@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
-from balog.event import MAX_EVENT_BYTES, new_id
+from balog.event import new_id
 from balog.storage.local_files import create_locked, is_at, lock, sync, sync_folder, unlock
 
 _CHUNK = 1 << 18
@@ -27,16 +27,14 @@ class LinesFile:
     Attributes:
         path: the file; only its owner can read it (0600).
         size: bytes of the header and all complete lines.
-        torn: bytes of an incomplete last line that were cut off when the file was adopted.
     """
 
     head = b""
 
-    def __init__(self, path: Path, descriptor: int, size: int, torn: int = 0) -> None:
+    def __init__(self, path: Path, descriptor: int, size: int) -> None:
         self.path = path
         self._descriptor = descriptor
         self.size = size
-        self.torn = torn
 
     @classmethod
     def create(cls: type[_File], folder: Path, name: str | None = None) -> _File:
@@ -77,7 +75,7 @@ class LinesFile:
             size = _end_of_lines(descriptor, found)
             if size < found:
                 os.ftruncate(descriptor, size)
-            return cls(path, descriptor, size, found - size)
+            return cls(path, descriptor, size)
         except BaseException:
             os.close(descriptor)
             raise
@@ -127,8 +125,7 @@ class LinesFile:
         """Read lines from offset ``at`` on: at most ``count``, and about ``size`` bytes.
 
         Returns:
-            The lines without newlines, and the offset of the next one. A line that is longer than any event can be is
-            truncated.
+            The lines without newlines, and the offset of the next one.
 
         Raises:
             OSError: the lines can't be read.
@@ -147,20 +144,7 @@ class LinesFile:
                 lines.append(line)
                 end += len(line) + 1
                 taken += len(line)
-            if len(rest) > MAX_EVENT_BYTES:
-                if lines:
-                    break
-                return [rest[:1000]], self._next_line(read)
         return lines, end
-
-    def _next_line(self, at: int) -> int:
-        while at < self.size:
-            chunk = os.pread(self._descriptor, _CHUNK, at)
-            newline = chunk.find(b"\n")
-            if newline >= 0:
-                return at + newline + 1
-            at += len(chunk) or self.size
-        return self.size
 
     def release(self) -> None:
         """Close the file; another process may adopt it."""
@@ -189,8 +173,8 @@ class Segment(LinesFile):
     _AT = head.index(b"0000")
     _HEAD = re.compile(rb'\{"balog_spool": 1, "position": "(\d{16})"\}\n')
 
-    def __init__(self, path: Path, descriptor: int, size: int, torn: int = 0) -> None:
-        super().__init__(path, descriptor, size, torn)
+    def __init__(self, path: Path, descriptor: int, size: int) -> None:
+        super().__init__(path, descriptor, size)
         match = self._HEAD.match(os.pread(descriptor, len(self.head), 0))
         position = int(match[1]) if match else 0
         # If the disk lost or damaged the header, the file is read from its start.

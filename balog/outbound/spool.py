@@ -35,18 +35,7 @@ from balog.storage.local_files import make_folder, replace_file
 
 _OPTIONS = ("where", "batch", "retry")  # they do not identify a sink
 _PARTS = 16
-_LEAST_BYTES = 1 << 16
-_NO_SPACE = {errno.ENOSPC, errno.EDQUOT}
-_REFUSED = {
-    errno.EACCES,
-    errno.EEXIST,
-    errno.ELOOP,
-    errno.ENAMETOOLONG,
-    errno.ENOENT,
-    errno.ENOTDIR,
-    errno.EPERM,
-    errno.EROFS,
-}
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class SpoolConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
@@ -109,7 +98,7 @@ class Spool:
             if not os.access(self.path, os.R_OK | os.W_OK | os.X_OK):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         except OSError as error:
-            if error.errno in _REFUSED:
+            if error.errno not in _FULL:
                 raise ConfigError(
                     f"the folder {config.path} can't be used: {error.strerror}; give one that this user may write to",
                     path="$.spool.path",
@@ -160,7 +149,6 @@ class SinkSpool:
         max_bytes: bytes of the whole spool at most.
         adopted: the segment of a dead broker that is being delivered; there may be more on disk.
         adopted_events: events that were adopted so far.
-        torn: bytes of incomplete events that killed brokers left, so far.
         dead: the dead letters.
     """
 
@@ -174,7 +162,6 @@ class SinkSpool:
         self.own: deque[Segment] = deque()
         self.adopted: Segment | None = None
         self.adopted_events = 0
-        self.torn = 0
         self.dead = SinkDeadLetters(folder / "dead", self._has_room, self._prepare)
 
     @property
@@ -193,27 +180,22 @@ class SinkSpool:
         """
         taken = 0
         limit = max(self._spool.max_bytes // _PARTS, 1)
-        most = len(bodies)
         try:
             while taken < len(bodies):
                 tail = self.own[-1] if self.own and self.own[-1] is not in_use else None
-                begun = tail.size if tail is not None and tail.size < limit else len(Segment.head)
+                if tail is not None and tail.size >= limit:
+                    tail = None
+                begun = tail.size if tail is not None else len(Segment.head)
                 count = size = 0
-                while taken + count < len(bodies) and (not count or (count < most and begun + size < limit)):
+                while taken + count < len(bodies) and (not count or begun + size < limit):
                     size += len(bodies[taken + count]) + 1
                     count += 1
                 if not self._has_room(size + len(Segment.head)):
                     return Appended(taken, True)
-                if not self.own or self.own[-1] is not tail or tail is None or tail.size >= limit:
+                if tail is None:
                     tail = self._create()
                     self.own.append(tail)
-                try:
-                    tail.append(bodies[taken : taken + count])
-                except OSError as error:
-                    if error.errno not in _NO_SPACE or count == 1 or size <= _LEAST_BYTES:
-                        raise
-                    most = count // 2  # a part of it may fit
-                    continue
+                tail.append(bodies[taken : taken + count])
                 taken += count
         except OSError as error:
             self._forget_empty()
@@ -266,7 +248,6 @@ class SinkSpool:
             if segment.waiting:
                 self.adopted = segment
                 self.adopted_events += segment.waiting
-                self.torn += segment.torn
                 return True
             segment.remove()
         return False

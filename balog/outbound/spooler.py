@@ -5,14 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from balog.counts import counted
+from balog.errors import EventError
+from balog.event import decode
 from balog.outbound.attempt import AttemptOutcome
+from balog.outbound.dead_letters import SinkDeadLetter
 from balog.outbound.event_queue import NO_EVENT, Entry
 from balog.outbound.notices import ThrottledNotices
 from balog.outbound.segment import Segment
 from balog.outbound.spool import Appended, SinkSpool
 from balog.outbound.sync_window import SyncWindow
-from balog.outbound.worker_state import InFlightBatch, SpoolRange, WorkerState, dead_letters
-from balog.sinks.base import Batching
+from balog.outbound.worker_state import InFlightBatch, SpoolRange, WorkerState
+from balog.sinks.base import Batching, Delivery
 
 FULL = "full"
 _ADOPT_SECONDS = 30.0
@@ -146,16 +150,10 @@ class Spooler:
         spool, state = self.spool, self._state
         if spool.adopted or time.monotonic() < self.adopt_at:
             return
-        torn = spool.torn
         with state.disk:
             is_found = not state.has_ended and spool.adopt()
             with state.changed:
                 self.adopt_at = 0.0 if is_found else time.monotonic() + _ADOPT_SECONDS
-        if spool.torn > torn:
-            self._notices.send(
-                f"spool {spool.name}: a broker was killed while it wrote; {spool.torn - torn} bytes of an event "
-                "that it had not finished are left out"
-            )
 
     def next_segment(self) -> Segment | None:
         """Return the segment of the next batch; None if the queue has it.
@@ -194,18 +192,27 @@ class Spooler:
                     state.drop(segment.waiting)
                 self.spool.set_aside(segment)
             return None
+        deliveries = [delivery for body in bodies if (delivery := _delivery(body)) is not None]
         with state.changed:
-            if not bodies:  # its first line counted events that do not exist
-                self.spool.advance(segment, segment.size, segment.waiting)
+            if damaged := len(bodies) - len(deliveries):
+                self._notices.send(f"{segment.path}: {counted(damaged, 'damaged line', 'are')} left out")
+                state.drop(damaged)
+            if not deliveries:  # if there are no lines at all, the first one counted events that do not exist
+                done = (end, len(bodies)) if bodies else (segment.size, segment.waiting)
+                self.spool.advance(segment, *done)
                 return None
-            state.batch = InFlightBatch([(0, body) for body in bodies], 0, SpoolRange(segment, end, len(bodies)))
+            entries = [(0, body) for _, body in deliveries]
+            state.batch = InFlightBatch(entries, 0, SpoolRange(segment, end, len(bodies)), deliveries)
             return state.batch
 
     def keep_dead_letters(self, batch: InFlightBatch, outcome: AttemptOutcome) -> bool:
         """Write the events that the sink refused for good to the dead letters. Return False if that fails."""
         spool = self.spool
         try:
-            if spool.dead.add(dead_letters(self._sink, batch, outcome)):
+            refused = [
+                SinkDeadLetter.new(self._sink, why, batch.entries[n][1]) for n, why in sorted(outcome.dead.items())
+            ]
+            if spool.dead.add(refused):
                 self._state.stats.dead_letters = str(spool.dead.folder)
                 return True
             reason = " is full"
@@ -244,3 +251,10 @@ class Spooler:
         batch = self._state.batch
         settled = batch.on_disk.events - len(batch.entries) if batch is not None and batch.on_disk is not None else 0
         return self.spool.waiting - settled
+
+
+def _delivery(body: bytes) -> Delivery | None:
+    try:
+        return Delivery(decode(body), body)
+    except EventError:
+        return None

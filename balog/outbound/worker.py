@@ -16,6 +16,7 @@ import msgspec
 
 from balog.backoff import BackoffSequence
 from balog.errors import ConfigError
+from balog.event import decode
 from balog.expressions import Expression
 from balog.outbound.attempt import AttemptOutcome, reason_of
 from balog.outbound.backpressure import Backpressure
@@ -25,7 +26,7 @@ from balog.outbound.notices import SinkHealth, ThrottledNotices
 from balog.outbound.spool import SinkSpool
 from balog.outbound.spooler import Spooler
 from balog.outbound.stats import SinkStats
-from balog.outbound.worker_state import InFlightBatch, WorkerState, decode_entries, with_undecodable
+from balog.outbound.worker_state import InFlightBatch, WorkerState
 from balog.sinks.base import Delivery, SinkConfig, SinkOptions
 
 GRACE = 0.5
@@ -270,12 +271,10 @@ class SinkWorker:
         """Attempt to deliver a batch until the sink has taken or refused it. Return False when time is up."""
         state = self._state
         delays = BackoffSequence(self.config.retry.backoff())
-        deliveries, undecodable = decode_entries(batch.entries)
+        deliveries = batch.deliveries or [Delivery(decode(body), body) for _, body in batch.entries]
         while True:
             outcome = self._connection.deliver(deliveries)
             self._note(outcome)
-            if undecodable:
-                outcome, undecodable = with_undecodable(outcome, len(batch.entries), undecodable), {}
             if not self._settle(batch, outcome):
                 return False
             if not outcome.left:

@@ -1,4 +1,4 @@
-"""Metrics, logs and events to Datadog: over HTTPS, or metrics to an agent by DogStatsD."""
+"""Metrics and logs to Datadog: over HTTPS, or metrics to an agent by DogStatsD."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from balog.sinks.datadog_json import (
     CountedSeconds,
     DatadogItem,
     distribution_items,
-    event_item,
     host_of,
     log_item,
     now,
@@ -36,20 +35,20 @@ _MAX_SERIES_BODY = 512_000
 _MAX_LOGS, _MAX_LOGS_BODY = 1000, 5_000_000
 
 _SERIES, _DISTRIBUTIONS = "/api/v2/series", "/api/v1/distribution_points"
-_LOGS, _EVENTS = "/api/v2/logs", "/api/v1/events"
+_LOGS = "/api/v2/logs"
 
-What = Literal["metrics", "logs", "events"]
+What = Literal["metrics", "logs"]
 
 
 class DatadogSinkConfig(MeasureOptions, tag_field="type", tag="datadog", forbid_unknown_fields=True, kw_only=True):
-    """Send metrics, logs and events to Datadog."""
+    """Send metrics and logs to Datadog."""
 
     examples: ClassVar = (
         {
             "type": "datadog",
             "api_key": {"env": "DD_API_KEY"},
             "site": "datadoghq.eu",
-            "send": ["metrics", "logs", "events"],
+            "send": ["metrics", "logs"],
             "tags": {"env": "prod"},
         },
         {"type": "datadog", "agent": {"host": "localhost", "port": 8125}},
@@ -60,7 +59,7 @@ class DatadogSinkConfig(MeasureOptions, tag_field="type", tag="datadog", forbid_
             "at least once",
             "Datadog has accepted it",
             f"logs: ≤ {_MAX_LOGS:,} and {_MAX_LOGS_BODY // 10**6} MB; "
-            f"series or distributions: ≤ {_MAX_SERIES_BODY // 1000} kB; one event",
+            f"series or distributions: ≤ {_MAX_SERIES_BODY // 1000} kB",
             option="api_key",
         ),
         SinkGuarantee(
@@ -73,7 +72,7 @@ class DatadogSinkConfig(MeasureOptions, tag_field="type", tag="datadog", forbid_
         ),
     )
 
-    api_key: Annotated[Secret, Meta(description="For HTTPS; logs and events need it.")] | None = None
+    api_key: Annotated[Secret, Meta(description="For HTTPS; logs need it.")] | None = None
     agent: Annotated[Agent, Meta(description="Metrics go to this agent in place of HTTPS.")] | None = None
     send: (
         Annotated[
@@ -81,7 +80,7 @@ class DatadogSinkConfig(MeasureOptions, tag_field="type", tag="datadog", forbid_
             Meta(
                 min_length=1,
                 description="By default metrics and, with an api_key, logs. Metric events go as metrics and not as "
-                "logs, runs as both; events are runs and errors.",
+                "logs, runs as both.",
             ),
         ]
         | None
@@ -113,12 +112,7 @@ class DatadogSinkConfig(MeasureOptions, tag_field="type", tag="datadog", forbid_
 
     def takes(self, event: Event) -> bool:
         """Return whether the sink sends anything of an event; see ``SinkOptions``."""
-        send = self._sent()
-        return (
-            "logs" in send
-            or ("metrics" in send and is_measure(event))
-            or ("events" in send and (event.cls_type == "run" or event.level in ("ERROR", "CRITICAL")))
-        )
+        return "logs" in self._sent() or is_measure(event)
 
     def _sent(self) -> set[What]:
         return set(self.send or (["metrics", "logs"] if self.api_key else ["metrics"]))
@@ -127,14 +121,14 @@ class DatadogSinkConfig(MeasureOptions, tag_field="type", tag="datadog", forbid_
         """Return the sink, unopened.
 
         Raises:
-            ConfigError: there is neither an agent nor a key, the site is invalid, or logs or events have no key.
+            ConfigError: there is neither an agent nor a key, the site is invalid, or logs have no key.
             MissingExtraError: a package is not installed.
         """
         if self.agent is None and self.api_key is None:
             raise ConfigError("is missing; give it, or an agent", path="api_key")
         send = self._sent()
-        if self.api_key is None and (beyond := send - {"metrics"}):
-            raise ConfigError(f"is missing; an agent takes no {' and no '.join(sorted(beyond))}", path="api_key")
+        if self.api_key is None and "logs" in send:
+            raise ConfigError("is missing; an agent takes no logs", path="api_key")
         if not _SITE.fullmatch(self.site):
             raise ConfigError("is not a site; want datadoghq.com, datadoghq.eu, us5.datadoghq.com …", path="site")
         agent = None
@@ -187,7 +181,7 @@ class DatadogSink:
             self._api.probe("/api/v1/validate", "GET")
 
     def write(self, batch: Sequence[Delivery]) -> None:
-        """Send the metrics, logs and events of a batch, each kind in as few requests as possible."""
+        """Send the metrics and logs of a batch, each kind in as few requests as possible."""
         errors, when = RequestErrors(), now()
         taken: dict[str, set[int]] = {}
         measured: set[int] = set()
@@ -200,14 +194,6 @@ class DatadogSink:
                 if (index not in measured or event.cls_type == "run") and self._partial.lacks(_LOGS, event)
             ]
             taken[_LOGS] = self._post(self._logs, _LOGS, items, _Form(b"[", b"]", _MAX_LOGS_BODY, _MAX_LOGS), errors)
-        if "events" in self._send and self._api is not None:
-            found = (
-                event_item(index, event, self._service(event), self._tags, when)
-                for index, (event, _) in enumerate(batch)
-                if self._partial.lacks(_EVENTS, event)
-            )
-            items = [item for item in found if item is not None]
-            taken[_EVENTS] = self._post(self._api, _EVENTS, items, _Form(b"", b"", _MAX_SERIES_BODY, 1), errors)
         self._partial.settle(batch, taken, errors.remaining)
         errors.finish()
 

@@ -1,4 +1,4 @@
-"""Events in the form of Datadog's HTTP API: series, distributions, logs and events, each as one JSON object.
+"""Events in the form of Datadog's HTTP API: series, distributions and logs, each as one JSON object.
 
 Forms and limits: https://docs.datadoghq.com/api/latest/
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from functools import lru_cache
@@ -17,7 +16,7 @@ import msgspec
 
 from balog.errors import EventError
 from balog.event import Event
-from balog.payload import LogPayload, RunPayload, read
+from balog.payload import LogPayload, read
 from balog.sinks.measures import Measure
 from balog.sinks.summary import cut, stack_trace, summarize
 
@@ -27,14 +26,10 @@ MAX_LOG = 1_000_000
 _MAX_SHORTENED = 100_000  # characters, of at most 4 bytes
 _MAX_STACK = 20_000
 _MAX_NAME = 200
-_MAX_TITLE = 100
-_MAX_TEXT = 4000
-_MAX_AGGREGATION_KEY = 100
 _PAST, _FUTURE = timedelta(hours=1), timedelta(minutes=10)
 _LOG_PAST, _LOG_FUTURE = timedelta(hours=18), timedelta(hours=2)
 _COUNT, _GAUGE = 1, 3
 _STATUSES = {"DEBUG": "debug", "INFO": "info", "WARNING": "warning", "ERROR": "error", "CRITICAL": "critical"}
-_ALERTS = {"WARNING": "warning", "ERROR": "error", "CRITICAL": "error"}
 _IN_OTHER_FIELDS = frozenset({"cls_type", "message", "exception", "exc_text"})
 _CONTEXT_IN_OTHER_FIELDS = frozenset({"fqdn", "application", "trace_id", "span_id"})
 
@@ -69,24 +64,21 @@ class CountedSeconds:
     replace each other, too, so the series of each writer have a tag of their own.
 
     Attributes:
-        writer: the tag. It changes when a point arrives for a second whose sums were evicted.
+        writer: the tag. It changes when too many sums are remembered, which are then forgotten.
     """
 
     _MOST = 20_000
 
     def __init__(self) -> None:
-        self._sums: OrderedDict[Any, float] = OrderedDict()
-        self._begin()
+        self.writer = ""
+        self._sums: dict[Any, float] = {}
+        self.begin_request()
 
-    def _begin(self) -> None:
-        self.writer = f"balog_writer:{secrets.token_hex(6)}"
-        self._sums.clear()
-        self._evicted = -1
-
-    def check(self, second: int, key: Any) -> None:
-        """Change the writer if the sum of a series and second may have been evicted."""
-        if second <= self._evicted and key not in self._sums:
-            self._begin()
+    def begin_request(self) -> None:
+        """Change the writer if too many sums are remembered."""
+        if not self.writer or len(self._sums) >= self._MOST:
+            self.writer = f"balog_writer:{secrets.token_hex(6)}"
+            self._sums.clear()
 
     def add_to(self, key: Any, value: float) -> float:
         """Return the sum with a value that is about to be sent, without remembering it."""
@@ -94,12 +86,7 @@ class CountedSeconds:
 
     def keep(self, sums: Mapping[Any, float]) -> None:
         """Remember sums that Datadog took."""
-        for key, total in sums.items():
-            self._sums[key] = total
-            self._sums.move_to_end(key)
-        while len(self._sums) > self._MOST:
-            (_, second), _ = self._sums.popitem(last=False)
-            self._evicted = max(self._evicted, second)
+        self._sums.update(sums)
 
 
 def time_error(timestamp: datetime, now: datetime) -> str | None:
@@ -122,14 +109,13 @@ def series_items(
         measures: counters and gauges, each with its event's index and host.
         service: the values of the tag ``service``, by index.
     """
+    counted.begin_request()
     groups: dict[tuple[_Series, str], dict[int, list[tuple[int, float]]]] = {}
     for index, measure, host in measures:
         series = _Series(clean_name(measure.name), tuple(tag_list(measure.tags, service.get(index, ""))), host)
         seconds = groups.setdefault((series, measure.kind), {})
         second = int(measure.timestamp.timestamp())
         seconds.setdefault(second, []).append((index, measure.value))
-        if measure.kind == "counter":
-            counted.check(second, (series, second))
     items = []
     for (series, kind), seconds in groups.items():
         sums: dict[Any, float] = {}
@@ -214,39 +200,10 @@ def log_item(index: int, event: Event, service: str, tags: Sequence[str], now: d
     return DatadogItem(_encode(body), [index])
 
 
-def event_item(index: int, event: Event, service: str, tags: Sequence[str], now: datetime) -> DatadogItem | None:
-    """Return an item for ``/api/v1/events`` for a run or an error; None for other events."""
-    run = _run(event)
-    if run is None and event.level not in ("ERROR", "CRITICAL"):
-        return None
-    stack = (_error(event) or {}).get("stack", "")
-    alert = "success" if run and run.outcome == "succeeded" else _ALERTS.get(event.level or "", "info")
-    body: dict[str, Any] = {
-        "title": summarize(event, _MAX_TITLE),
-        "text": cut(f"{summarize(event)}\n{event.header.channel} {event.header.id}\n{stack}".strip(), _MAX_TEXT),
-        "alert_type": "error" if run and run.outcome == "failed" else alert,
-        "aggregation_key": cut(service or event.header.channel, _MAX_AGGREGATION_KEY),
-        "tags": tags,
-    }
-    if host := host_of(event):
-        body["host"] = host
-    if now - _LOG_PAST < event.header.timestamp < now + _FUTURE:
-        body["date_happened"] = int(event.header.timestamp.timestamp())
-    return DatadogItem(_encode(body), [index])
-
-
 def host_of(event: Event) -> str:
     """Return the event's host, truncated to 255 characters; empty without one."""
     host = event.header.context.get("fqdn")
     return host[:255] if isinstance(host, str) else ""
-
-
-def _run(event: Event) -> RunPayload | None:
-    try:
-        run = read(event)
-    except EventError:
-        return None
-    return run if isinstance(run, RunPayload) else None
 
 
 def _log(event: Event) -> LogPayload | None:

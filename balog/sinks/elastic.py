@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from balog.errors import ConfigError
-from balog.http import CaFile, HttpClient, HttpStatusError, Timeout, Url
+from balog.http import CaFile, HttpClient, Timeout, Url
 from balog.secrets import Secret
 from balog.sinks.base import Delivery, SinkError, SinkGuarantee, SinkOptions
 from balog.sinks.http_sink import HttpSink
@@ -29,7 +29,6 @@ _STREAM = re.compile(r"[a-z][a-z0-9_]{0,99}-[a-z0-9][a-z0-9_.]{0,99}-[a-z0-9][a-
 _INDEX = re.compile(r"[a-z0-9.][a-z0-9._+@-]{0,254}")
 _MAX_ID = 512  # bytes, Elasticsearch's limit
 _MAX_REASON = 300
-_REQUEST_BYTES = 5 << 20  # before compression
 _PATH = (
     "/_bulk?filter_path=errors,items.*.status,items.*.error.type,items.*.error.reason,items.*.error.caused_by.reason"
 )
@@ -52,7 +51,7 @@ class ElasticSinkConfig(SinkOptions, tag_field="type", tag="elastic", forbid_unk
         SinkGuarantee(
             "at least once",
             "the bulk API has stored it",
-            "documents up to 5 MiB",
+            "a batch",
             repeats="is one document by `_id`, in a data stream until its next rollover",
         ),
     )
@@ -146,37 +145,19 @@ class ElasticSink(HttpSink):
         super().__init__(client)
         self._path = f"/{target}{_PATH}"
         self._verb = "create" if is_stream else "index"
-        self._request_bytes = _REQUEST_BYTES
 
     def write(self, batch: Sequence[Delivery]) -> None:
-        """Send a batch in requests of at most 5 MiB, or less after the server refused that size.
+        """Send a batch in one request. The server rejects a document or takes it; each other error is temporary.
 
-        A document that the server refuses (400) is rejected with its reason. A document that exists already (409) was
-        delivered. Other errors of a document are temporary: the server is busy, or the index is blocked or missing.
+        Temporary errors of a document: the server is busy, or the index is blocked or missing.
         """
-        documents = [self._document(delivery) for delivery in batch]
         rejected: dict[int, str] = {}
         again: dict[int, str] = {}
-        at = 0
-        while at < len(batch):
-            end = self._end_of_request(documents, at)
-            try:
-                items = self._send(documents[at:end])
-            except SinkError as error:
-                status = error.answer.status if isinstance(error, HttpStatusError) else 0
-                if status == 413 and end - at > 1:
-                    self._request_bytes = max(1, sum(map(len, documents[at:end])) // 2)
-                    continue
-                if error.retryable or end - at > 1:
-                    raise error.of_batch(rejected, [*again, *range(at, len(batch))]) from None
-                rejected[at] = str(error)
-            else:
-                for number, item in enumerate(items, at):
-                    if item.status == 400:
-                        rejected[number] = _reason(item)
-                    elif not 200 <= item.status < 300 and not (item.status == 409 and self._verb == "create"):
-                        again[number] = _reason(item)
-            at = end
+        for number, item in enumerate(self._send([self._document(delivery) for delivery in batch])):
+            if item.status == 400:
+                rejected[number] = _reason(item)
+            elif not 200 <= item.status < 300 and not (item.status == 409 and self._verb == "create"):
+                again[number] = _reason(item)
         if rejected or again:
             count, first = len(again or rejected), next(iter((again or rejected).values()))
             verb = "did not take" if again else "refused"
@@ -195,14 +176,6 @@ class ElasticSink(HttpSink):
         timestamp = event.header.timestamp.isoformat(timespec="microseconds").replace("+00:00", "Z")
         document = b'{"@timestamp":"%b",%b' % (timestamp.encode(), body[1:])
         return b'{"%b":{"_id":%b}}\n%b\n' % (self._verb.encode(), _encoder.encode(name), document)
-
-    def _end_of_request(self, documents: Sequence[bytes], at: int) -> int:
-        size = len(documents[at])
-        end = at + 1
-        while end < len(documents) and size + len(documents[end]) <= self._request_bytes:
-            size += len(documents[end])
-            end += 1
-        return end
 
     def _send(self, documents: Sequence[bytes]) -> list[_Item]:
         body = self._client.post(self._path, b"".join(documents), "application/x-ndjson").body

@@ -18,9 +18,9 @@ from balog.errors import ConfigError
 from balog.event import Event
 from balog.http import CaFile, HttpClient, Timeout, Url
 from balog.local_path import local_path
-from balog.secrets import Secret
 from balog.sinks.base import Batching, Delivery, SinkError, SinkGuarantee
 from balog.sinks.families import BUCKETS, Families, clean_label
+from balog.sinks.http_sink import Headers, reveal_headers
 from balog.sinks.measures import MeasureOptions, MeasureReader, is_measure
 from balog.sinks.scraping import Listen, ScrapeServer
 from balog.storage.local_files import replacing
@@ -36,11 +36,7 @@ class Pushgateway(Struct, forbid_unknown_fields=True, kw_only=True):
     grouping: Annotated[dict[str, str], Meta(max_length=20, description="More labels that tell this group apart.")] = (
         field(default_factory=dict)
     )
-    username: (
-        Annotated[str, Meta(min_length=1, max_length=200, description="For basic authentication.", examples=["balog"])]
-        | None
-    ) = None
-    password: Secret | None = None
+    headers: Headers = field(default_factory=dict)
     timeout: Timeout = 10.0
     ca_file: CaFile | None = None
 
@@ -57,7 +53,7 @@ class PrometheusSinkConfig(
     """Expose counters, timers and gauges to a Prometheus in one of three ways."""
 
     examples: ClassVar = (
-        {"type": "prometheus", "listen": {"port": 9464, "linger": 30}},
+        {"type": "prometheus", "listen": {"port": 9464}},
         {
             "type": "prometheus",
             "pushgateway": {"url": "http://push:9091", "job": "nightly", "grouping": {"instance": "a"}},
@@ -180,7 +176,7 @@ class PrometheusSink:
             )
 
     def close(self) -> None:
-        """Wait up to ``linger`` seconds for a last scrape, and stop listening."""
+        """Stop listening."""
         self._exporter.close()
 
 
@@ -194,16 +190,8 @@ class _Push:
             if clean_label(key) != key or key == "job":
                 raise ConfigError(f"{key!r} cannot be a label of a group", path="pushgateway.grouping")
             self._path += f"/{_segment(key, value)}"
-        headers = {}
-        if (config.username is None) != (config.password is None):
-            raise ConfigError("want username and password, or neither", path="pushgateway.password")
-        if config.username is not None and config.password is not None:
-            try:
-                pair = f"{config.username}:{config.password.reveal()}".encode()
-            except ConfigError as error:
-                raise ConfigError(error.reason, error.source, "pushgateway.password") from None
-            headers["Authorization"] = "Basic " + base64.b64encode(pair).decode()
         try:
+            headers = reveal_headers(config.headers)
             self._client = HttpClient(config.url, headers=headers, timeout=config.timeout, ca_file=config.ca_file)
         except ConfigError as error:
             raise ConfigError(error.reason, error.source, f"pushgateway.{error.path}") from None

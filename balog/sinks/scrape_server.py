@@ -1,4 +1,4 @@
-"""The HTTP server for scrapes and an engine's health, with limited clients and timeouts, and without logs.
+"""The HTTP server for scrapes and an engine's health, with timeouts, and without logs.
 
 It is a module of its own so that only programs that serve import an HTTP server.
 """
@@ -10,20 +10,18 @@ import socketserver
 import threading
 import weakref
 from collections.abc import Callable, Mapping
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
 _TIMEOUT = 10.0  # seconds for a client to send its request, and to read the answer
-_MAX_CLIENTS = 16
 _POLL = 0.1  # seconds until a server notices its shutdown
 
 
 class PageAnswer(NamedTuple):
-    """The answer to a client; ``taken`` is called after it was sent."""
+    """The answer to a client."""
 
     content_type: str
     body: bytes
-    taken: Callable[[], object] = lambda: None
     status: int = 200
 
 
@@ -31,15 +29,15 @@ Page = Callable[[str], PageAnswer]
 """Returns the answer to a request, by its header ``Accept``."""
 
 
-def metrics_answer(registry: Any, accept: str, taken: Callable[[], object] = lambda: None) -> PageAnswer:
+def metrics_answer(registry: Any, accept: str) -> PageAnswer:
     """Return the metrics of a prometheus-client registry in the format that a client accepts."""
     from prometheus_client.exposition import choose_encoder
 
     encode, content_type = choose_encoder(accept)
-    return PageAnswer(content_type, encode(registry), taken)
+    return PageAnswer(content_type, encode(registry))
 
 
-class PageServer(socketserver.ThreadingMixIn, HTTPServer):
+class PageServer(ThreadingHTTPServer):
     """Answers GET requests in threads of its own.
 
     Args:
@@ -49,12 +47,9 @@ class PageServer(socketserver.ThreadingMixIn, HTTPServer):
         OSError: the server can't listen at the address.
     """
 
-    daemon_threads = True
-
     def __init__(self, family: Any, address: Any, pages: Mapping[str, Page]) -> None:
         self.address_family = family
         self.pages = pages
-        self._places = threading.BoundedSemaphore(_MAX_CLIENTS)
         super().__init__(address, _Handler)
         _servers.add(self)
         threading.Thread(target=self.serve_forever, args=(_POLL,), name="balog scraping", daemon=True).start()
@@ -67,24 +62,6 @@ class PageServer(socketserver.ThreadingMixIn, HTTPServer):
     def server_bind(self) -> None:
         """Bind without a DNS request for the host's name, as ``HTTPServer`` makes."""
         socketserver.TCPServer.server_bind(self)
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """Start a thread for a client, or close the connection if there are too many clients."""
-        if not self._places.acquire(blocking=False):
-            self.shutdown_request(request)
-            return
-        try:
-            super().process_request(request, client_address)
-        except BaseException:  # no thread can be started
-            self._places.release()
-            raise
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Serve a client, then make room for another one."""
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self._places.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Ignore clients that disconnect."""
@@ -123,7 +100,6 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(answer.body)))
         self.end_headers()
         self.wfile.write(answer.body)
-        answer.taken()
 
     def log_message(self, format: str, *args: Any) -> None:
         """Log nothing: stderr is for people, and scrapes come every few seconds."""

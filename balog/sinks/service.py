@@ -14,6 +14,7 @@ from msgspec import Meta, Struct
 from balog.http import CaFile, HttpClient, HttpStatusError, Timeout, Url
 from balog.secrets import Secret
 from balog.sinks.base import Delivery, Retrying, SinkError, SinkGuarantee, SinkOptions
+from balog.sinks.http_sink import HttpSink
 
 _PATH = "/v1/events"
 _LINES = "application/x-ndjson"
@@ -163,69 +164,38 @@ class ServiceSinkConfig(SinkOptions, tag_field="type", tag="service", forbid_unk
         return ServiceApi(self.url, token, self.timeout, self.ca_file, is_gzipped=self.gzip)
 
 
-class ServiceSink:
+class ServiceSink(HttpSink):
     """See ``ServiceSinkConfig``."""
 
     def __init__(self, api: ServiceApi) -> None:
+        super().__init__(api.client)
         self._api = api
-        self._step = 1 << 30
-
-    def open(self) -> None:
-        """Do nothing: the first request connects."""
 
     def probe(self) -> None:
         """Check that the service is ready; see ``Sink``."""
-        self._api.client.probe("/ready", "GET")
+        self._client.probe("/ready", "GET")
 
     def write(self, batch: Sequence[Delivery]) -> None:
-        """Post a batch. A request that is too large for the service is halved, and so are later ones.
-
-        Events that the service refuses are rejected; events whose stream has no room come again.
-        """
+        """Post a batch. Events that the service refuses are rejected; events whose stream has no room come again."""
         rejected: dict[int, str] = {}
         later: dict[int, Item] = {}
-        at = 0
-        while at < len(batch):
-            part = batch[at : at + self._step]
-            try:
-                answer = self._api.post([body for _, body in part], only_failed=True)
-            except SinkError as error:
-                status = error.answer.status if isinstance(error, HttpStatusError) else 0
-                if status == 413 and len(part) > 1:
-                    self._step = len(part) // 2
-                    continue
-                if not error.retryable and len(part) == 1:
-                    rejected[at] = str(error)
-                    at += 1
-                    continue
-                raise error.of_batch(rejected, [*later, *range(at, len(batch))]) from None
-            for item in answer.items:
-                if item.index is None or not 0 <= item.index < len(part):
-                    raise SinkError(
-                        f"{self._api.client.place} does not answer as an event service does",
-                        rejected=rejected,
-                        remaining=[*later, *range(at, len(batch))],
-                    )
-                if item.status == 429 or item.status >= 500:
-                    later[at + item.index] = item
-                elif item.status >= 300:
-                    rejected[at + item.index] = item.reason
-            at += len(part)
+        for item in self._api.post([body for _, body in batch], only_failed=True).items:
+            if item.index is None or not 0 <= item.index < len(batch):
+                raise SinkError(f"{self._client.place} does not answer as an event service does")
+            if item.status == 429 or item.status >= 500:
+                later[item.index] = item
+            elif item.status >= 300:
+                rejected[item.index] = item.reason
         if later or rejected:
             count, first = len(later or rejected), next(iter(later.values())).reason if later else None
             verb = "has no room for" if later else "refused"
             raise SinkError(
-                f"{self._api.client.place} {verb} {count} of {len(batch)} events: "
-                f"{first or next(iter(rejected.values()))}",
+                f"{self._client.place} {verb} {count} of {len(batch)} events: {first or next(iter(rejected.values()))}",
                 retryable=bool(later),
                 retry_after=max((item.retry_after or 0.0 for item in later.values()), default=None),
                 rejected=rejected,
                 remaining=list(later),
             )
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._api.close()
 
 
 def _read(body: bytes) -> Answer | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import socket
-import time
 from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -23,7 +22,6 @@ from balog.sinks.statsd_lines import RateLimit, dogstatsd, pack, plain
 _Name = Annotated[str, Meta(min_length=1, max_length=200)]
 
 _MAX_DATAGRAM = 1432  # bytes, which an Ethernet frame holds
-_ECHO = 0.05  # seconds until another host reports that nobody listens
 
 
 class StatsdSinkConfig(MeasureOptions, tag_field="type", tag="statsd", forbid_unknown_fields=True, kw_only=True):
@@ -97,7 +95,6 @@ class StatsdSink:
         self._lines = plain(config.name_tags) if is_plain else dogstatsd()
         self._addresses: list[tuple[int, Any]] = []
         self._socket: socket.socket | None = None
-        self._is_suspect = False
         self._rate_limit = RateLimit(config.rate)
 
     def open(self) -> None:
@@ -163,18 +160,14 @@ class StatsdSink:
             try:
                 self._socket = self._socket or _connect(*self._addresses[0])
                 self._socket.send(data)
-                if self._is_suspect:
-                    time.sleep(_ECHO)
                 # An error from this host is known at once; one from another host comes with a later datagram.
                 if code := self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
                     raise OSError(code, os.strerror(code))
             except OSError as error:
                 refusal = error
                 self.close()
-                self._is_suspect = True
                 self._addresses.append(self._addresses.pop(0))
             else:
-                self._is_suspect = False
                 return
         if refusal is not None:
             raise refusal

@@ -23,13 +23,12 @@ from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta, field
 
-from balog.backoff import BackoffSequence
 from balog.counts import counted
-from balog.errors import ConfigError, complain
+from balog.errors import ConfigError
 from balog.event import new_id
 from balog.local_path import local_path
 from balog.signals import join
-from balog.sinks.base import Delivery, Retrying, SinkError, SinkGuarantee, SinkOptions
+from balog.sinks.base import Delivery, SinkError, SinkGuarantee, SinkOptions
 from balog.sinks.store_part import MANIFESTS, Part, mend
 from balog.sinks.store_upload import Uploader
 from balog.storage import Options, Storage, StorageError, is_url, open_storage
@@ -132,7 +131,7 @@ class StoreSinkConfig(SinkOptions, tag_field="type", tag="store", forbid_unknown
             return StoreSink(self, Path(local_path(self.path or "")) / self.topic, None)
         storage = _storage(self.url, self)
         folder = _staging(self.staging) / _place_name(self.url, self.options) / self.topic
-        return StoreSink(self, folder, Uploader(folder, storage))
+        return StoreSink(self, folder, Uploader(self.name, folder, storage, self.retry))
 
 
 def _storage(url: str, config: StoreSinkConfig) -> Storage:
@@ -172,7 +171,7 @@ class StoreSink:
         self._name = config.name
         self._parts: dict[str, Part] = {}
         self._lock = threading.Lock()
-        self._uploads = _Uploads(config.name, uploader, config.retry) if uploader else None
+        self._uploads = uploader
         self._staged = 0
         self._closing = threading.Event()
         self._woken = threading.Event()
@@ -183,7 +182,8 @@ class StoreSink:
         try:
             mend(self._folder)
             if self._uploads:
-                self._staged = self._uploads.open()
+                self._uploads.tidy()
+                self._staged = self._uploads.staged_bytes()
         except OSError as error:
             raise SinkError(self._reason(error)) from error
         if self._thread is None and self._max_age is not None:
@@ -302,64 +302,3 @@ class StoreSink:
 
     def _reason(self, error: OSError) -> str:
         return f"{error.filename or self._folder}: {error.strerror or error}"
-
-
-class _Uploads:
-    """Uploads with retries, and reports the first of several failures.
-
-    Attributes:
-        error: the last failure as the end of a sentence; "" after a success.
-    """
-
-    def __init__(self, name: str, uploader: Uploader, retry: Retrying) -> None:
-        self._name = name
-        self._uploader = uploader
-        self._delays = BackoffSequence(retry.backoff())
-        self._next = 0.0
-        self.error = ""
-
-    def open(self) -> int:
-        """Clean up the staging folder. Return the bytes that wait in it."""
-        self._uploader.tidy()
-        return self._uploader.staged_bytes()
-
-    def staged_bytes(self) -> int:
-        """Return the bytes that wait in the staging folder."""
-        return self._uploader.staged_bytes()
-
-    def run(self) -> float | None:
-        """Upload the files that wait, unless it is too early for a retry.
-
-        Returns:
-            Seconds until the next attempt; None after a success.
-        """
-        wait = self._next - time.monotonic()
-        if wait > 0:
-            return wait
-        try:
-            self._uploader.upload()
-        except (StorageError, OSError) as error:
-            if not self.error:
-                complain(f"{self._name}: {error}; what can't be uploaded waits in the staging folder, trying again")
-            self.error = f": {error}"
-            delay = self._delays.next()
-            self._next = time.monotonic() + delay
-            return delay
-        if self.error:
-            complain(f"{self._name}: uploads again")
-        self.error = ""
-        self._delays.reset()
-        return None
-
-    def close(self) -> str:
-        """Upload once more. Return a line about files that remain; "" without any."""
-        try:
-            self._uploader.upload()
-        except (StorageError, OSError) as error:
-            files = counted(len(self._uploader.waiting()), "file", "stay")
-            return f"{error}; {files} in the staging folder; the next sink that opens it uploads what is there"
-        finally:
-            with suppress(OSError):
-                self._uploader.tidy()
-            self._uploader.close()
-        return ""

@@ -10,6 +10,7 @@ import glob
 import hashlib
 import os
 import time
+import zlib
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime
@@ -19,13 +20,47 @@ from typing import IO
 import msgspec
 from msgspec import Struct
 
-from balog.sinks.store_codecs import GzipCodec
 from balog.storage.local_files import create_locked, lock, sync, sync_folder
 
+_READ = 1 << 20
+_OUT = 1 << 24
 _ENDING = ".jsonl.gz"
 
 MANIFESTS = "_manifest"
 """The folder in a topic's folder with a manifest per file; readers of events skip it."""
+
+
+class GzipCodec:
+    """One gzip stream, flushed after each batch."""
+
+    def __init__(self) -> None:
+        self._stream = self._next = zlib.compressobj(6, zlib.DEFLATED, 31)
+
+    def pack(self, data: bytes) -> bytes:
+        """Compress a batch. Call ``keep`` after its bytes were written, since writing may fail."""
+        self._next = self._stream.copy()
+        return self._next.compress(data) + self._next.flush(zlib.Z_SYNC_FLUSH)
+
+    def keep(self) -> None:
+        """Note that the last packed batch was written."""
+        self._stream = self._next
+
+    def end(self) -> bytes:
+        """Return the bytes that end the file. May be called several times."""
+        return self._stream.copy().flush(zlib.Z_FINISH)
+
+    @staticmethod
+    def unpack(source: IO[bytes]) -> Iterator[bytes]:
+        """Yield the content of a file in blocks of a few MiB, up to where it is truncated or damaged."""
+        gunzip = zlib.decompressobj(31)
+        try:
+            while chunk := source.read(_READ):
+                while chunk:
+                    yield gunzip.decompress(chunk, _OUT)
+                    chunk = gunzip.unconsumed_tail
+        except zlib.error:
+            return
+        yield gunzip.flush()
 
 
 class Manifest(Struct, kw_only=True):
@@ -118,24 +153,6 @@ class Part:
 def manifest_of(file: Path) -> Path:
     """Return the path of a finished file's manifest."""
     return file.parent.parent / MANIFESTS / f"{file.name.partition('.')[0]}.json"
-
-
-def describe(file: Path) -> Path:
-    """Return the path of a finished file's manifest, after creating it from the file if it is missing."""
-    place = manifest_of(file)
-    if place.exists():
-        return place
-    found = Manifest(file=f"{file.parent.name}/{file.name}", bytes=file.stat().st_size)
-    with open(file, "rb") as source:
-        for lines in _whole_lines(GzipCodec.unpack(source)):
-            found.add(*_count(lines))
-        source.seek(0)
-        sha = hashlib.sha256()
-        while block := source.read(1 << 20):
-            sha.update(block)
-    found.sha256 = sha.hexdigest()
-    os.rename(_write_hidden(place, found), place)
-    return place
 
 
 def mend(topic: Path) -> None:

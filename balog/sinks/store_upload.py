@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
 from pathlib import Path
 
-from balog.sinks.store_part import MANIFESTS, describe, manifest_of
+from balog.backoff import BackoffSequence
+from balog.counts import counted
+from balog.errors import complain
+from balog.sinks.base import Retrying
+from balog.sinks.store_part import MANIFESTS, manifest_of
 from balog.storage import Storage, StorageError
 from balog.storage.local_files import is_at, lock
 
@@ -14,12 +19,19 @@ class Uploader:
     """Uploads the finished files of a topic's staging folder and deletes them. Not thread-safe.
 
     A file keeps its name and content, so a second upload replaces the first. It is locked during the upload, so that
-    only one of several processes uploads it.
+    only one of several processes uploads it. It reports the first of several failures.
+
+    Attributes:
+        error: the last failure as the end of a sentence; "" after a success.
     """
 
-    def __init__(self, folder: Path, storage: Storage) -> None:
+    def __init__(self, name: str, folder: Path, storage: Storage, retry: Retrying) -> None:
+        self._name = name
         self._folder = folder
         self._storage = storage
+        self._delays = BackoffSequence(retry.backoff())
+        self._next = 0.0
+        self.error = ""
 
     def waiting(self) -> list[Path]:
         """Return the finished files, oldest first."""
@@ -49,7 +61,9 @@ class Uploader:
                 if not lock(source, wait=False) or not is_at(file, source.fileno()):
                     return  # another process is uploading it, or has done so
                 name = f"{file.parent.name}/{file.name}"
-                manifest = describe(file)
+                manifest = manifest_of(file)
+                if not manifest.exists():
+                    return  # `mend` makes it visible
                 if self._storage.size(name) != file.stat().st_size:
                     self._storage.upload(file, name)
                 self._storage.upload(manifest, f"{MANIFESTS}/{manifest.name}")
@@ -58,15 +72,47 @@ class Uploader:
 
     def tidy(self) -> None:
         """Remove manifests of deleted files, and empty folders."""
-        waiting = {manifest_of(file) for file in self.waiting()}
         for manifest in self._folder.glob(f"{MANIFESTS}/[!.]*.json"):
-            if manifest not in waiting:
+            if not any(self._folder.glob(f"date=*/{manifest.stem}.*")):  # a file is there before its manifest
                 manifest.unlink(missing_ok=True)
         for folder in [*self._folder.glob("date=*"), self._folder / MANIFESTS]:
             with suppress(OSError):
                 folder.rmdir()
 
-    def close(self) -> None:
-        """Close the storage."""
-        with suppress(StorageError):
-            self._storage.close()
+    def run(self) -> float | None:
+        """Upload the files that wait, unless it is too early for a retry.
+
+        Returns:
+            Seconds until the next attempt; None after a success.
+        """
+        wait = self._next - time.monotonic()
+        if wait > 0:
+            return wait
+        try:
+            self.upload()
+        except (StorageError, OSError) as error:
+            if not self.error:
+                complain(f"{self._name}: {error}; what can't be uploaded waits in the staging folder, trying again")
+            self.error = f": {error}"
+            delay = self._delays.next()
+            self._next = time.monotonic() + delay
+            return delay
+        if self.error:
+            complain(f"{self._name}: uploads again")
+        self.error = ""
+        self._delays.reset()
+        return None
+
+    def close(self) -> str:
+        """Upload once more, and close the storage. Return a line about files that remain; "" without any."""
+        try:
+            self.upload()
+        except (StorageError, OSError) as error:
+            files = counted(len(self.waiting()), "file", "stay")
+            return f"{error}; {files} in the staging folder; the next sink that opens it uploads what is there"
+        finally:
+            with suppress(OSError):
+                self.tidy()
+            with suppress(StorageError):
+                self._storage.close()
+        return ""

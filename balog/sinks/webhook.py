@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
 from urllib.parse import urlsplit
@@ -10,7 +9,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Meta
 
-from balog.http import CaFile, HttpClient, HttpStatusError, Timeout, Url
+from balog.http import CaFile, HttpClient, Timeout, Url
 from balog.secrets import Secret
 from balog.sinks.base import Delivery, SinkError, SinkGuarantee, SinkOptions
 from balog.sinks.http_sink import Headers, HttpSink, reveal_headers
@@ -83,35 +82,24 @@ class WebhookSink(HttpSink):
         super().__init__(client)
         self._keys = keys
         self._per = per
-        self._step = 1 if per == "event" else sys.maxsize
 
     def write(self, batch: Sequence[Delivery]) -> None:
-        """Post a batch. A request that is too large for the server is halved, and so are later ones."""
+        """Post a batch in one request, or each of its events in one."""
+        if self._per == "batch":
+            name = batch_id([event.header.id for event, _ in batch])
+            self._post(name, b"[" + b",".join(body for _, body in batch) + b"]")
+            return
         rejected: dict[int, str] = {}
-        at = 0
-        while at < len(batch):
-            part = batch[at : at + self._step]
+        for at, (event, body) in enumerate(batch):
             try:
-                self._post(part)
+                self._post(event.header.id, body)
             except SinkError as error:
-                status = error.answer.status if isinstance(error, HttpStatusError) else 0
-                left = range(at, len(batch))
-                if status == 413 and len(part) > 1:
-                    self._step = len(part) // 2
-                    continue
-                if error.retryable or len(part) > 1:  # the caller finds the events that are refused
-                    raise error.of_batch(rejected, left) from None
+                if error.retryable:
+                    raise error.of_batch(rejected, range(at, len(batch))) from None
                 rejected[at] = str(error)
-            at += len(part)
         if rejected:
             reason = f"{len(rejected)} of {len(batch)} events were refused: {next(iter(rejected.values()))}"
             raise SinkError(reason, retryable=False, rejected=rejected, remaining=())
 
-    def _post(self, part: Sequence[Delivery]) -> None:
-        if self._per == "event":
-            [(event, body)] = part
-            self._client.post("", body, headers=sign(event.header.id, body, self._keys))
-            return
-        name = batch_id([event.header.id for event, _ in part])
-        body = b"[" + b",".join(body for _, body in part) + b"]"
+    def _post(self, name: str, body: bytes) -> None:
         self._client.post("", body, headers=sign(name, body, self._keys))

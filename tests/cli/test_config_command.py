@@ -179,17 +179,6 @@ def test_who_is_behind_is_waited_for(balog, document, place):
     assert "behind by 1" in balog("status", "--wait", 0.1, code=1)
 
 
-def test_a_service_that_is_gone_for_good_is_forgotten(balog, document, place):
-    """Given one that was killed and is silent, then the status is well again without a day's wait."""
-    balog("push", document(ONE))
-    open_control(place).report(status_of(when=datetime.now(timezone.utc) - timedelta(hours=1)))
-    assert "silent" in balog("status", code=1)
-
-    assert balog("forget", status_of().service) == f"{status_of().service} is forgotten\n"
-    assert "no service" in balog("status")
-    assert "has reported" in balog("forget", "nobody", code=1)
-
-
 def test_a_place_without_services_says_so(balog):
     assert balog("status") == "newest: version 0\nno service has reported in the last day\n"
 

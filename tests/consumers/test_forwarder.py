@@ -104,12 +104,6 @@ class TestTaking:
         assert sorted(config.taken) == sorted(event.header.id for place, event in enumerate(batch) if place not in bad)
         assert (sink.adapter.stats.delivered, sink.adapter.stats.dead) == (100 - len(bad), len(bad))
 
-    def test_of_a_thousand_refused_ones_each_was_tried_alone(self) -> None:
-        """A broker gives such a search up after a hundred writes; a dead letter here must have been the culprit."""
-        config = Scripted(refuse(*range(0, 1000, 2)))
-        found = failures(consumer(config), events(1000))
-        assert sorted(found) == list(range(0, 1000, 2))
-
     def test_what_the_sink_rejects_by_itself_is_not_tried_again(self) -> None:
         def write(batch: Sequence[Delivery]) -> None:
             raise SinkError("one of them", retryable=False, rejected={1: "no measure"}, remaining=())

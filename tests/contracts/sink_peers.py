@@ -407,7 +407,7 @@ class PrometheusPeer(HttpPeer):
 
     def __init__(self, root: Path) -> None:
         super().__init__(root)
-        push = Pushgateway(url=self.server.url, job="contract", username="balog", password=Secret(env=SECRET_NAME))
+        push = Pushgateway(url=self.server.url, job="contract", headers={"Authorization": Secret(env=SECRET_NAME)})
         self.config = PrometheusSinkConfig(pushgateway=push)
         self.pushed = b""
 

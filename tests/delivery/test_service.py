@@ -84,14 +84,6 @@ def test_a_document_that_is_pushed_holds_without_a_restart(tmp_path: Path):
         assert asked.ask("GET", "/v1/status").json()["document"]["number"] == entry.number
 
 
-def test_what_it_took_is_there_for_the_next_one(tmp_path: Path):
-    for number in (1, 2):
-        with serving(tmp_path) as asked:
-            assert asked.post(ORDER)[0] == 202
-            assert len(asked.stored("order")) == number
-        assert asked.service.lost == []
-
-
 def test_what_a_program_logs_is_in_its_topic_when_the_program_has_ended(tmp_path: Path):
     sender, entry = make_token("app", ("send",), ("log",))
     add_token(tmp_path / "tokens.json", entry)

@@ -14,7 +14,8 @@ from balog.delivery.document import Callback
 from balog.delivery.jobs.callbacks import breaker, consumer, endpoint, job
 from balog.secrets import Secret
 from tests.documentation import docs_page
-from tests.stand_ins.callbacks import KEYS, House, wait_for
+from tests.stand_ins.callbacks import KEYS, House
+from tests.waiting import wait_for
 
 PAGE = docs_page("callbacks.md").read_text(encoding="utf-8")
 RECEIVER = docs_page("receive-callbacks.md").read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from decimal import Decimal
 from enum import Enum
@@ -33,6 +33,7 @@ from balog.recording import configuration
 from balog.recording.context import ProcessContext
 from balog.recording.recorder import OutputRoute, Recorder
 from balog.singer import write_log
+from tests.waiting import wait_for
 
 METRIC = Draft202012Validator(
     json.loads((Path(__file__).parents[2] / "schemas" / "payload" / "metric" / "1.0.0.json").read_bytes())
@@ -75,13 +76,6 @@ def lines(monkeypatch: pytest.MonkeyPatch) -> Iterator[Lines]:
     configuration.swap(before)
 
 
-def eventually(is_so: Callable[[], bool]) -> None:
-    until = time.monotonic() + 20
-    while not is_so() and time.monotonic() < until:
-        time.sleep(0.01)
-    assert is_so()
-
-
 def is_running() -> bool:
     return any(thread.name == meters._ticker._name for thread in threading.enumerate())
 
@@ -119,21 +113,21 @@ class TestCounter:
     def test_writes_when_the_interval_is_over_though_nobody_counts_any_more(self, lines: Lines) -> None:
         metrics.Counter("rows", log_interval=0.05).increment(7)  # nobody holds it either
 
-        eventually(lambda: lines.points == [("counter", "rows", 7, {})])
+        wait_for(lambda: lines.points == [("counter", "rows", 7, {})])
 
     def test_its_thread_ends_when_nothing_is_held(self, lines: Lines) -> None:
         metrics.Counter("rows", log_interval=0.01).increment()
 
-        eventually(lambda: not is_running())
+        wait_for(lambda: not is_running())
         metrics.Counter("rows", log_interval=0.01).increment()
-        eventually(lambda: len(lines.points) == 2)
+        wait_for(lambda: len(lines.points) == 2)
 
     def test_a_shorter_interval_is_not_kept_waiting_by_a_longer_one(self, lines: Lines) -> None:
         slow, fast = metrics.Counter("slow", log_interval=3600), metrics.Counter("fast", log_interval=0.05)
         slow.increment()
         fast.increment()
 
-        eventually(lambda: [point[1] for point in lines.points] == ["fast"])
+        wait_for(lambda: [point[1] for point in lines.points] == ["fast"])
         slow.value = 0
 
     def test_no_thread_is_needed_for_a_block(self, lines: Lines) -> None:
@@ -175,7 +169,7 @@ class TestCounter:
         finally:
             sys.setswitchinterval(before)
         metrics.flush()
-        eventually(lambda: sum(point[2] for point in lines.points) == 20_000)
+        wait_for(lambda: sum(point[2] for point in lines.points) == 20_000)
 
     @pytest.mark.parametrize("amount", [math.nan, math.inf, "3", None, object(), Decimal("nan")])
     def test_what_is_no_number_is_not_added_and_said(self, lines: Lines, amount: Any) -> None:
@@ -230,14 +224,14 @@ class TestOneCounterForOneName:
         metrics.flush()
         held = metrics.counter("forgotten", log_interval=0.01)
         held.increment()
-        eventually(lambda: len(lines.points) == 2)
+        wait_for(lambda: len(lines.points) == 2)
         del held
 
         def is_forgotten() -> bool:
             gc.collect()
             return not any(meter.metric == "forgotten" and meter.value for meter in list(meters._live))
 
-        eventually(is_forgotten)
+        wait_for(is_forgotten)
 
 
 class TestTimer:

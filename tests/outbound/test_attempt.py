@@ -65,6 +65,23 @@ def test_indexes_may_come_from_an_iterator() -> None:
     assert (outcome.taken, outcome.left) == (2, [1, 3])
 
 
+@given(st.integers(1, 40), st.sets(st.integers(0, 39)))
+def test_each_refused_event_is_found_and_no_other_is_refused(most: int, refused: set[int]) -> None:
+    """Given a server that takes ``most`` events in a request, then only events that it refuses alone are dead."""
+    taken: list[int] = []
+
+    def write(batch: Sequence[Delivery]) -> None:
+        numbers = [event.payload["n"] for event, _ in batch]
+        if len(batch) > most or refused.intersection(numbers):
+            raise SinkError("too large", retryable=False)
+        taken.extend(numbers)
+
+    events = [Event.new("a", {"cls_type": "x", "n": n}) for n in range(40)]
+    outcome = attempt(write, [Delivery(event, encode(event)) for event in events])
+    assert (sorted(outcome.dead), outcome.left) == (sorted(refused), [])
+    assert taken == [n for n in range(40) if n not in refused]
+
+
 _INDEXES = st.integers(-2, 6)
 
 

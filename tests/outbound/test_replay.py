@@ -1,13 +1,15 @@
 import gzip
 import json
+import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from balog.cli import main
 from balog.errors import ConfigError
 from balog.event import Event, decode
 from balog.outbound import Dispatcher, replay
@@ -16,6 +18,7 @@ from balog.outbound.spool import SpoolConfig
 from balog.singer import write_log
 from balog.sinks import Retrying, StoreSinkConfig
 from tests.stand_ins.probe_sink import send
+from tests.waiting import wait_for
 
 QUICK = Retrying(first=0.01, longest=0.05)
 
@@ -70,7 +73,7 @@ class Place:
             for line in lines[:count]
         ]
         text = "".join(json.dumps(letter) + "\n" for letter in letters)
-        (folder / "dead" / "LG1.jsonl").write_text(text + '{"sink": "store", "reason": "x", "time": "", "raw": "?"}\n')
+        (folder / "dead" / "LG1.jsonl").write_text(text + '{"sink": "store", "reason": "x", "time": ""}\n')
         segment.unlink()
         return folder / "dead"
 
@@ -80,9 +83,14 @@ def place(tmp_path):
     return Place(tmp_path)
 
 
-def balog_replay(*arguments, **options):
-    command = [sys.executable, "-m", "balog", "replay", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, **options)
+def balog_replay(*arguments, cwd="."):
+    """Run the command in this process, which stays in its folder."""
+    before = os.getcwd()
+    os.chdir(cwd)
+    try:
+        return CliRunner().invoke(main, ["replay", *map(str, arguments)])
+    finally:
+        os.chdir(before)
 
 
 class TestReplay:
@@ -90,26 +98,26 @@ class TestReplay:
         place.leave()
         place.mend()
         done = balog_replay(place.spool)
-        assert (done.returncode, done.stdout, done.stderr) == (0, "", "balog replay: 100 events were sent\n")
+        assert (done.exit_code, done.stdout, done.stderr) == (0, "", "balog replay: 100 events were sent\n")
         assert place.arrived() == list(range(100))
         assert place.segments() == []
         again = balog_replay(place.spool)
-        assert (again.returncode, again.stderr) == (0, "balog replay: no events wait\n")
+        assert (again.exit_code, again.stderr) == (0, "balog replay: no events wait\n")
 
     def test_what_several_brokers_left_is_sent_too(self, place):
         for turn in range(3):
             place.leave(start=turn * 100)
         place.mend()
-        assert balog_replay(place.spool).returncode == 0
+        assert balog_replay(place.spool).exit_code == 0
         assert place.arrived() == list(range(300))
 
     def test_what_is_not_taken_stays(self, place):
         place.leave()
         done = balog_replay(place.spool, "--deadline", "0.3")
-        assert done.returncode == 1
+        assert done.exit_code == 1
         assert f"store {place.archive}: 100 events wait in {place.spool}" in done.stderr
         place.mend()
-        assert balog_replay(place.spool).returncode == 0
+        assert balog_replay(place.spool).exit_code == 0
         assert place.arrived() == list(range(100))
 
     def test_without_a_deadline_it_gives_up_when_nothing_moves(self, place, monkeypatch):
@@ -129,18 +137,17 @@ class TestReplay:
         told["sink"]["where"] = "payload.n < 0"
         description.write_text(json.dumps(told))
         place.mend()
-        assert balog_replay(place.spool).returncode == 0
+        assert balog_replay(place.spool).exit_code == 0
         assert place.arrived() == list(range(100))
 
-    def test_a_torn_last_line_is_left_out_and_said(self, place):
+    def test_a_torn_last_line_is_left_out(self, place):
         place.leave()
         (path,) = place.segments()
         with path.open("ab") as file:
             file.write(b'{"schema": "0.1.0", "hea')
         place.mend()
         done = balog_replay(place.spool)
-        assert done.returncode == 0
-        assert "24 bytes of an event that it had not finished are left out" in done.stderr
+        assert done.exit_code == 0
         assert place.arrived() == list(range(100))
 
     def test_relative_paths_begin_where_the_broker_ran(self, place, monkeypatch):
@@ -149,7 +156,7 @@ class TestReplay:
         place.mend()
         (place.root / "elsewhere").mkdir()
         done = balog_replay(place.spool, cwd=place.root / "elsewhere")
-        assert done.returncode == 0
+        assert done.exit_code == 0
         assert place.arrived() == list(range(100))
 
     def test_a_folder_that_is_gone_is_said(self, place, monkeypatch):
@@ -162,7 +169,7 @@ class TestReplay:
         place.mend()
         done = balog_replay(place.spool)
         assert f"the broker ran in {gone}: No such file or directory" in done.stderr
-        assert (done.returncode, place.arrived()) == (0, list(range(100)))
+        assert (done.exit_code, place.arrived()) == (0, list(range(100)))
 
     def test_a_signal_leaves_the_rest(self, place):
         place.leave()
@@ -178,13 +185,13 @@ class TestReplay:
 class TestChoosing:
     def test_no_such_spool(self, tmp_path):
         done = balog_replay(tmp_path / "none")
-        assert done.returncode == 2
+        assert done.exit_code == 2
         assert done.stderr.startswith(f"balog replay: {tmp_path / 'none'}: no spool: No such file or directory")
 
     def test_another_kind_of_folder(self, tmp_path):
         (tmp_path / "photos").mkdir()
         done = balog_replay(tmp_path, "--dry-run")
-        assert (done.returncode, done.stdout) == (2, "")
+        assert (done.exit_code, done.stdout) == (2, "")
         assert done.stderr.startswith(f"balog replay: {tmp_path}: no spool: none of what is there is a sink's")
 
     def test_a_newer_config_says_where_the_sink_is_now(self, place):
@@ -193,7 +200,7 @@ class TestChoosing:
         config = place.root / "broker.json"
         config.write_text(json.dumps({"sinks": [{"type": "store", "path": str(moved), "topic": "events"}]}))
         done = balog_replay(place.spool, "--config", config)
-        assert (done.returncode, done.stderr) == (0, "balog replay: 100 events were sent\n")
+        assert (done.exit_code, done.stderr) == (0, "balog replay: 100 events were sent\n")
         assert place.arrived(moved) == list(range(100))
 
     @pytest.mark.parametrize(
@@ -212,7 +219,7 @@ class TestChoosing:
         config = place.root / "broker.json"
         config.write_text(json.dumps({"sinks": sinks}))
         done = balog_replay(place.spool, "--config", config)
-        assert done.returncode == 2
+        assert done.exit_code == 2
         assert says.replace("ARCHIVE", str(place.archive)) in done.stderr
         assert len(place.segments()) == 1
 
@@ -222,7 +229,7 @@ class TestChoosing:
         (description,) = place.spool.glob("*/sink.json")
         description.write_text(text)
         done = balog_replay(place.spool)
-        assert done.returncode == 2
+        assert done.exit_code == 2
         assert "give the sink's config with --config" in done.stderr
         assert len(done.stderr.splitlines()) == 1
 
@@ -232,12 +239,9 @@ class TestRunningBroker:
         place.break_it()
         dispatcher = place.dispatcher()
         send(dispatcher, 100)
-        until = time.monotonic() + 10
-        while dispatcher.durable < 100:
-            assert time.monotonic() < until
-            time.sleep(0.01)
+        wait_for(lambda: dispatcher.durable == 100)
         done = balog_replay(place.spool)
-        assert done.returncode == 0
+        assert done.exit_code == 0
         assert "100 events are held by a running broker" in done.stderr
         assert "100 more are held by a running broker" in balog_replay(place.spool, "--dry-run").stdout
         place.mend()
@@ -251,19 +255,19 @@ class TestDeadLetters:
         folder = place.bury(3)
         place.mend()
         done = balog_replay(place.spool)
-        assert (done.returncode, done.stderr) == (0, "balog replay: no events wait\n")
+        assert (done.exit_code, done.stderr) == (0, "balog replay: no events wait\n")
         done = balog_replay(place.spool, "--dead")
-        assert (done.returncode, done.stderr) == (0, "balog replay: 3 events were sent\n")
+        assert (done.exit_code, done.stderr) == (0, "balog replay: 3 events were sent\n")
         assert place.arrived() == [0, 1, 2]
         (rest,) = folder.glob("*.jsonl")
-        assert json.loads(rest.read_bytes())["raw"] == "?"
+        assert "event" not in json.loads(rest.read_bytes())
 
     def test_until_they_are_sent_they_wait(self, place):
         place.leave()
         place.bury(3)
-        assert balog_replay(place.spool, "--dead", "--deadline", "0.2").returncode == 1
+        assert balog_replay(place.spool, "--dead", "--deadline", "0.2").exit_code == 1
         place.mend()
-        assert balog_replay(place.spool).returncode == 0
+        assert balog_replay(place.spool).exit_code == 0
         assert place.arrived() == [0, 1, 2]
 
     def test_a_disk_that_does_not_take_them_leaves_them_dead(self, place, monkeypatch):
@@ -285,7 +289,7 @@ class TestDryRun:
         (place.spool / "stray.txt").write_text("")
         before = {path: path.stat().st_mtime_ns for path in place.spool.rglob("*")}
         done = balog_replay(place.spool, "--dry-run")
-        assert (done.returncode, done.stderr) == (0, "")
+        assert (done.exit_code, done.stderr) == (0, "")
         assert done.stdout.startswith(f"store {place.archive}: 200 events wait, ")
         assert " bytes, the oldest of 20" in done.stdout
         assert done.stdout.endswith(" s ago)\n")
@@ -338,30 +342,16 @@ class TestAfterABroker:
         waits = f"store {place.archive}: 500 events wait in spool {place.spool}; balog replay {place.spool} sends them"
         assert err.decode().splitlines()[-1] == f"balog broker: {waits}"
         place.mend()
-        assert balog_replay(place.spool).returncode == 0
+        assert balog_replay(place.spool).exit_code == 0
         assert place.arrived() == list(range(500))
 
     def test_a_broker_that_is_killed_leaves_its_spool_to_the_replay(self, place):
         place.break_it()
         with self.broker(place, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
             process.stdin.write(self.stream(500))
-            until = time.monotonic() + 60
-            while held_in(place.spool) < 500:
-                assert time.monotonic() < until
-                time.sleep(0.05)
+            wait_for(lambda: held_in(place.spool) >= 500)
             process.kill()
         place.mend()
         done = balog_replay(place.spool)
-        assert (done.returncode, done.stderr) == (0, "balog replay: 500 events were sent\n")
+        assert (done.exit_code, done.stderr) == (0, "balog replay: 500 events were sent\n")
         assert place.arrived() == list(range(500))
-
-    def test_the_next_broker_sends_it_too(self, place):
-        place.break_it()
-        with self.broker(place, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-            process.communicate(self.stream(200))
-        place.mend()
-        with self.broker(place, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
-            _, err = process.communicate(self.stream(100, start=200))
-        assert err == b""
-        assert place.arrived() == list(range(300))
-        assert place.segments() == []

@@ -14,8 +14,8 @@ from balog.sinks.base import Retrying
 from balog.topics import Message, open_topics
 from tests.services.servers.elasticmq import SqsServer
 from tests.services.servers.kafka import KafkaServer
-from tests.stand_ins.callbacks import wait_for
 from tests.stand_ins.http_server import Answer, HttpStandIn
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.service
 

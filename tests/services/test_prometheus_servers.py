@@ -1,9 +1,5 @@
 """The Prometheus sink with Debian's Prometheus and pushgateway, and before the eyes of ``promtool``."""
 
-import json
-import subprocess
-import sys
-
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -42,7 +38,7 @@ def values(text, name):
     }
 
 
-PORTS = ["listening", "in a pipe", "gateway"]
+PORTS = ["listening", "gateway"]
 
 
 @pytest.fixture(scope="module")
@@ -75,19 +71,6 @@ class TestScraping:
         assert longest == {("succeeded",): 30}, "the upper bound of its bucket"
         assert prometheus.query("taps_run_records_total", "stream") == {("users",): 10, ("orders",): 20}
         sink.close()
-
-    def test_a_short_run_in_a_pipe_is_seen_before_the_broker_ends(self, prometheus, ports, tmp_path):
-        """Given ``linger``, then also a stream that is over in no time is scraped, and reaches the target whole."""
-        value = '{"metric": {"type": "counter", "metric": "piped", "value": 7}}'
-        log = f'{{"type": "LOG", "level": "INFO", "value": {value}}}\n'
-        stream = '{"type": "STATE", "value": {"a": 1}}\n' + log * 3
-        sink = {"type": "prometheus", "listen": {"port": ports["in a pipe"], "linger": 30}}
-        config = tmp_path / "broker.json"
-        config.write_text(json.dumps({"sinks": [sink]}))
-        command = [sys.executable, "-m", "balog", "broker", "--config", str(config)]
-        done = subprocess.run(command, input=stream, capture_output=True, text=True, timeout=90)
-        assert (done.returncode, done.stdout, done.stderr) == (0, stream, "")
-        assert prometheus.wait_for("max_over_time(piped_total[5m])", until=bool) == {(): 21}
 
 
 class TestPushgateway:

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from datetime import datetime, timezone
 from hashlib import sha256
 from uuid import uuid4
@@ -17,6 +16,7 @@ from balog.event import Event, decode, encode
 from balog.sinks import Delivery, Retrying, SinkError, StoreSinkConfig
 from tests.services.servers.ftp import running_ftp
 from tests.services.servers.s3 import running_s3
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.service
 
@@ -108,13 +108,6 @@ def sent(*batches):
 
 def staged(root):
     return [path for path in (root / "staging").rglob("*") if path.is_file()]
-
-
-def wait_for(condition):
-    until = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < until, "it did not come"
-        time.sleep(0.05)
 
 
 def test_events_arrive_with_manifests_that_are_right(place, tmp_path):

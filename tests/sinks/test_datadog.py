@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from balog.errors import ConfigError
 from balog.event import Event, encode
-from balog.outbound.attempt import attempt
 from balog.payload import ExceptionInfo, MetricPayload, RunPayload, StreamCount, log_payload
 from balog.secrets import Secret
 from balog.sinks import Delivery, SinkError
@@ -263,12 +262,11 @@ class TestWhatIsSent:
         assert account.logs[0]["message"] == "tap succeeded after 3.5 s"
         assert {name for name, *_ in account.points} == {"runs", "run_succeeded", "run_records"}
         assert [name for name, *_ in account.spread] == ["run_duration"]
-        assert account.events == []
 
-    @pytest.mark.parametrize("down", ["/api/v2/logs", "/api/v1/distribution_points", "/api/v1/events"])
+    @pytest.mark.parametrize("down", ["/api/v2/logs", "/api/v1/distribution_points"])
     def test_what_a_run_counted_is_counted_once_however_often_the_rest_is_tried(self, account, server, down):
         """Given that one kind of request is refused for a while, then what the others brought is not added anew."""
-        sink = build(server, send=["metrics", "logs", "events"])
+        sink = build(server)
         batch = [run("succeeded", records=7, streams=[StreamCount(stream="a", records=7)]), log("bad", "ERROR")]
         server.respond = lambda request: Answer(403) if request.path == down else account(request)
         for _ in range(3):
@@ -281,25 +279,6 @@ class TestWhatIsSent:
         assert values == {"runs": 1, "run_succeeded": 1, "run_records": 7}
         assert list(account.spread.values()) == [[3.5]]
         assert len(account.logs) == 2
-        assert len(account.events) == 2
-
-    def test_events_are_runs_and_errors(self, account, server):
-        build(server, send=["events"]).write([run("succeeded"), log("bad", "ERROR"), log("fine"), run("failed")])
-        assert [(event["title"], event["alert_type"]) for event in account.events] == [
-            ("tap succeeded after 3.5 s", "success"),
-            ("bad", "error"),
-            ("tap failed with exit code 1 after 3.5 s", "error"),
-        ]
-        assert {event["aggregation_key"] for event in account.events} == {"tap-stripe"}
-        assert account.logs == []
-
-    def test_a_long_event_is_cut(self, account, server):
-        context = {"application": "ü" * 500, "fqdn": "h" * 500}
-        build(server, send=["events"]).write(
-            [log("ü" * 9000, "ERROR", context=context, parts={"exc_text": "x" * 9000})]
-        )
-        assert len(account.events[0]["title"]) == 100
-        assert len(account.events[0]["text"]) == 4000
 
     def test_only_logs(self, account, server):
         build(server, send=["logs"]).write([metric("counter", 1), log()])
@@ -339,14 +318,6 @@ class TestTrouble:
         assert caught.value.remaining == list(range(1000, 2500))
         assert caught.value.retry_after == 9
         assert len(server.requests) == 2
-
-    def test_one_bad_log_is_found_and_the_rest_delivered(self, account, server):
-        batch = [log(str(n)) for n in range(100)]
-        bad = batch[33].event.header.id.encode()
-        server.respond = lambda request: Answer(400) if bad in request.body else account(request)
-        outcome = attempt(build(server).write, batch)
-        assert list(outcome.dead) == [33]
-        assert len(account.logs) == 99
 
     def test_faults_in_an_answer_of_success_are_rejections(self, server):
         server.respond = lambda request: Answer(202, b'{"errors":["metric too odd"]}')
@@ -467,10 +438,9 @@ class TestConfig:
             DatadogSinkConfig().build()
         assert caught.value.path == "api_key"
 
-    @pytest.mark.parametrize("what", ["logs", "events"])
-    def test_what_an_agent_does_not_take_needs_a_key(self, what):
-        with pytest.raises(ConfigError, match=f"an agent takes no {what}"):
-            DatadogSinkConfig(agent=Agent(), send=["metrics", what]).build()
+    def test_what_an_agent_does_not_take_needs_a_key(self):
+        with pytest.raises(ConfigError, match="an agent takes no logs"):
+            DatadogSinkConfig(agent=Agent(), send=["metrics", "logs"]).build()
 
     @pytest.mark.parametrize(
         "site", ["app.datadoghq.com", "https://datadoghq.com", "datadoghq", "a b.com", "x.com/y", ""]
@@ -515,7 +485,7 @@ events = st.builds(
 @given(st.lists(events, min_size=1, max_size=5), st.dictionaries(st.text(min_size=1), st.text(), max_size=2))
 def test_any_events_make_requests_that_are_taken(account, server, events, tags):
     before = len(account.logs)
-    sink = build(server, send=["metrics", "logs", "events"], tags=tags)
+    sink = build(server, tags=tags)
     trouble = None
     try:
         sink.write([Delivery(event, encode(event)) for event in events])

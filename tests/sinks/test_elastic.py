@@ -64,14 +64,6 @@ class TestRequests:
         assert server.requests[0].headers["Content-Encoding"] is None
         assert sorted(server.documents) == sorted(ids(batch))
 
-    def test_requests_are_bounded_in_bytes(self, server, sinks, monkeypatch):
-        monkeypatch.setattr("balog.sinks.elastic._REQUEST_BYTES", 5000)
-        batch = numbered(100)
-        sinks().write(batch)
-        assert len(server.requests) > 5
-        assert all(len(request.body) <= 5000 for request in server.requests)
-        assert list(server.documents) == ids(batch)
-
     def test_an_id_longer_than_the_server_takes_is_replaced_by_its_digest(self, server, sinks):
         event = Event.new("a.b", {})
         event.header.id = "LG" + "x" * 600
@@ -141,20 +133,6 @@ class TestRefusals:
         server.faults = {ids(batch)[0]: (409, {"type": "version_conflict_engine_exception"})}
         assert list(refused(sinks(index="events"), batch).remaining) == [0]
 
-    def test_fates_are_told_across_requests(self, server, sinks, monkeypatch):
-        monkeypatch.setattr("balog.sinks.elastic._REQUEST_BYTES", 1024)
-        batch = numbered(20)
-        names = ids(batch)
-        server.faults = {names[2]: (400, MAPPING), names[5]: (503, {})}
-        server.respond, bulk = (
-            (lambda request: Answer(503) if len(server.requests) > 3 else bulk(request)),
-            server.respond,
-        )
-        error = refused(sinks(), batch)
-        taken = len(server.documents)
-        assert list(error.rejected) == [2]
-        assert list(error.remaining) == [5, *range(taken + 2, 20)]
-
     @pytest.mark.parametrize(
         "answer",
         [
@@ -175,34 +153,15 @@ class TestRefusals:
         sink = sinks()
         batch = numbered(2)
         error = refused(sink, batch)
-        assert (error.retryable, list(error.remaining)) == (True, [0, 1])
+        assert (error.retryable, error.remaining) == (True, None)
         assert "is it an Elasticsearch?" in str(error)
         sink.write(batch)
         assert sorted(server.documents) == sorted(ids(batch))
 
-    def test_a_request_that_is_too_large_goes_in_halves_and_so_do_later_ones(self, server, sinks):
-        bulk = server.respond
-        server.respond = lambda request: Answer(413) if len(request.body) > 10_000 else bulk(request)
-        sink = sinks()
-        batch, other = numbered(100), numbered(100)
-        sink.write(batch)
-        halvings = sum(len(request.body) > 10_000 for request in server.requests)
-        sink.write(other)
-        assert sorted(server.documents) == sorted(ids(batch) + ids(other))
-        assert sum(len(request.body) > 10_000 for request in server.requests) == halvings == 2
-
-    def test_a_document_that_is_too_large_alone_is_rejected(self, server, sinks):
-        bulk = server.respond
-        server.respond = lambda request: Answer(413) if len(request.body) > 10_000 else bulk(request)
-        batch = deliveries({"n": 0}, {"n": "x" * 20_000}, {"n": 2})
-        error = refused(sinks(), batch)
-        assert (list(error.rejected), list(error.remaining)) == ([1], [])
-        assert sorted(server.documents) == sorted([ids(batch)[0], ids(batch)[2]])
-
     def test_a_request_that_is_refused_whole_is_given_back_to_look_for_the_event_in_it(self, server, sinks):
         server.will(Answer(400, b'{"error": "bad"}'))
         error = refused(sinks(), numbered(3))
-        assert (error.retryable, dict(error.rejected), list(error.remaining)) == (False, {}, [0, 1, 2])
+        assert (error.retryable, dict(error.rejected), error.remaining) == (False, {}, None)
 
     def test_a_busy_server_says_when_to_come_again(self, server, sinks):
         server.will(Answer(429, headers={"Retry-After": "11"}))

@@ -70,23 +70,6 @@ class TestEachEvent:
         assert dict(error.rejected) == {0: f"{status} $: no", 1: f"{status} $: no"}
         assert not error.retryable
 
-    def test_a_request_that_is_too_large_goes_in_halves(self, service: ServiceStandIn, server: HttpStandIn) -> None:
-        batch = deliveries(20)
-        service.most = 6
-        sink = ServiceSinkConfig(url=server.url).build()
-
-        sink.write(batch)
-        sink.close()
-
-        assert list(service.events) == [delivery.event.header.id for delivery in batch]
-
-    def test_places_count_over_the_requests_of_a_batch(self, service: ServiceStandIn, server: HttpStandIn) -> None:
-        batch = deliveries(8)
-        service.most = 4
-        service.refused[batch[6].event.header.id] = (422, [])
-
-        assert list(refusal(server, batch).rejected) == [6]
-
 
 class TestTheOtherSide:
     @pytest.mark.parametrize("body", [b"", b"hello", b"{}", b'{"accepted": "x", "refused": 0}', b"[" * 100_000])
@@ -105,7 +88,7 @@ class TestTheOtherSide:
 
         error = refusal(server, deliveries(2))
 
-        assert (list(error.remaining or ()), dict(error.rejected)) == ([0, 1], {})
+        assert (error.remaining, dict(error.rejected), error.retryable) == (None, {}, True)
 
     def test_a_token_that_is_refused_is_retryable_and_not_told(
         self, monkeypatch: pytest.MonkeyPatch, server: HttpStandIn

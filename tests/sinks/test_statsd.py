@@ -1,6 +1,5 @@
 import re
 import socket
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timezone
@@ -209,19 +208,6 @@ class TestDatagrams:
         assert refusal.value.remaining == ()
         assert receiver.lines() == ["record_count:1|c"]
 
-    def test_a_burst_goes_no_faster_than_the_rate(self, receiver, monkeypatch):
-        now, slept = [100.0], []
-
-        def sleep(seconds):
-            slept.append(seconds)
-            now[0] += seconds
-
-        monkeypatch.setattr("time.monotonic", lambda: now[0])
-        monkeypatch.setattr("time.sleep", sleep)
-        with sink_to(receiver, rate=100) as sink:
-            sink.write(deliveries(*(metric(name="x" * 90, value=number) for number in range(50))))
-        assert sum(slept) == pytest.approx(0.5, abs=0.02)
-
 
 class TestTrouble:
     def test_a_port_where_nobody_listens_is_said_and_the_batch_comes_again(self):
@@ -267,19 +253,6 @@ class TestTrouble:
             sink.write(deliveries(metric()))
             sink.write(deliveries(metric(value=2)))
         assert receiver.lines() == ["record_count:1|c", "record_count:2|c"]
-
-    def test_a_refusal_that_comes_late_is_waited_for_once_there_is_doubt(self, receiver, monkeypatch):
-        """Given a host that refuses after a moment, as over a network, then a retry is not taken for delivered."""
-        with sink_to(receiver) as sink:
-            answered = threading.Event()
-            sink._is_suspect = True
-            monkeypatch.setattr("time.sleep", lambda seconds: (answered.set(), receiver.socket.close()))
-            sink.write(deliveries(metric()))
-            assert answered.is_set()
-            assert not sink._is_suspect
-            with pytest.raises(SinkError, match="nobody listens"):
-                sink.write(deliveries(metric()))
-            assert sink._is_suspect
 
     def test_a_name_that_cannot_be_resolved_is_said(self):
         with pytest.raises(SinkError, match=r"nothing\.invalid cannot be resolved") as refusal:

@@ -32,23 +32,16 @@ def lines(root):
     return [line for file in files for line in gzip.decompress(file.read_bytes()).splitlines()]
 
 
-def test_files_are_laid_out_by_topic_and_date(tmp_path):
+def test_files_are_laid_out_by_topic_and_date_and_hidden_until_they_are_finished(tmp_path):
     sink = build(tmp_path)
     sink.write(deliveries(2, day=19) + deliveries(2, day=20))
+    assert list(tmp_path.rglob("[!.]*.gz")) == []
     sink.close()
+    assert list(tmp_path.rglob("*.part")) == []
     assert sorted(str(file.parent.relative_to(tmp_path)) for file in tmp_path.rglob("*.gz")) == [
         "t/date=2026-11-19",
         "t/date=2026-11-20",
     ]
-
-
-def test_a_file_under_way_is_hidden(tmp_path):
-    sink = build(tmp_path)
-    sink.write(deliveries(2))
-    assert list(tmp_path.rglob("[!.]*.gz")) == []
-    sink.close()
-    assert len(lines(tmp_path)) == 2
-    assert list(tmp_path.rglob("*.part")) == []
 
 
 def test_a_file_that_is_large_enough_is_finished(tmp_path):

@@ -3,7 +3,6 @@
 import gzip
 import json
 import os
-import time
 from datetime import datetime, timezone
 from hashlib import sha256
 from uuid import uuid4
@@ -17,6 +16,7 @@ from balog.outbound import Dispatcher
 from balog.sinks import Delivery, Retrying, SinkError, StoreSinkConfig, store_part
 from balog.storage import StorageError
 from balog.storage.local import LocalStorage
+from tests.waiting import wait_for
 
 
 def deliveries(count, day=20):
@@ -60,13 +60,6 @@ def manifests(root):
     return [json.loads(file.read_bytes()) for file in sorted(root.glob("remote/t/_manifest/*.json"))]
 
 
-def wait_for(condition):
-    until = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < until, "it did not come"
-        time.sleep(0.02)
-
-
 def test_events_come_by_topic_and_date_with_a_manifest_for_each_file(tmp_path):
     sink = build(tmp_path)
     sink.write(deliveries(3, day=19) + deliveries(200, day=20))
@@ -88,17 +81,6 @@ def test_events_come_by_topic_and_date_with_a_manifest_for_each_file(tmp_path):
     assert staged(tmp_path) == []
 
 
-def test_the_local_store_has_manifests_too(tmp_path):
-    sink = StoreSinkConfig(path=str(tmp_path / "remote"), topic="t").build()
-    sink.open()
-    sink.write(deliveries(3))
-    sink.close()
-
-    (manifest,) = manifests(tmp_path)
-    assert manifest["events"] == 3
-    assert (tmp_path / "remote" / "t" / manifest["file"]).stat().st_size == manifest["bytes"]
-
-
 def test_a_large_enough_file_is_uploaded_while_more_comes(tmp_path):
     sink = build(tmp_path, max_file_bytes=1024)
     sink.write(deliveries(50))
@@ -109,15 +91,10 @@ def test_a_large_enough_file_is_uploaded_while_more_comes(tmp_path):
     assert len(manifests(tmp_path)) == 2
 
 
-def test_an_old_enough_file_is_uploaded_without_another_event(tmp_path):
-    sink = build(tmp_path, max_age=0.1)
-    sink.write(deliveries(5))
-    wait_for(lambda: len(lines(tmp_path)) == 5)
-    sink.close()
-
-
-def test_an_old_enough_file_on_disk_becomes_visible(tmp_path):
-    sink = StoreSinkConfig(path=str(tmp_path / "remote"), topic="t", max_age=0.1).build()
+@pytest.mark.parametrize("is_local", [False, True])
+def test_an_old_enough_file_becomes_visible_without_another_event(tmp_path, is_local):
+    local = StoreSinkConfig(path=str(tmp_path / "remote"), topic="t", max_age=0.1)
+    sink = (local if is_local else config(tmp_path, max_age=0.1)).build()
     sink.open()
     sink.write(deliveries(5))
     wait_for(lambda: len(lines(tmp_path)) == 5)
@@ -177,11 +154,6 @@ def test_what_could_not_be_uploaded_at_the_end_is_uploaded_by_the_next(tmp_path,
     assert staged(tmp_path) == []
 
 
-def write_without_end(sink):
-    for _ in range(1000):
-        sink.write(deliveries(500))
-
-
 def test_what_waits_is_uploaded_by_a_broker_that_gets_no_event(tmp_path, refusing):
     sink = build(tmp_path)
     sink.write(deliveries(10))
@@ -193,6 +165,11 @@ def test_what_waits_is_uploaded_by_a_broker_that_gets_no_event(tmp_path, refusin
     wait_for(lambda: len(lines(tmp_path)) == 10)
     dispatcher.close(10)
     assert (staged(tmp_path), said) == ([], [])
+
+
+def write_without_end(sink):
+    for _ in range(1000):
+        sink.write(deliveries(500))
 
 
 def test_no_more_is_taken_than_may_wait(tmp_path, refusing, monkeypatch):
@@ -207,29 +184,6 @@ def test_no_more_is_taken_than_may_wait(tmp_path, refusing, monkeypatch):
     wait_for(lambda: not list((tmp_path / "staging").rglob("date=*/[!.]*.gz")))
     sink.write(deliveries(1))
     sink.close()
-
-
-def test_what_a_killed_writer_staged_is_uploaded_by_the_next(tmp_path):
-    child = os.fork()
-    if child == 0:
-        sink = config(tmp_path).build()
-        sink._folder.mkdir(parents=True)
-        sink.write(deliveries(100))
-        sink.write(deliveries(100))
-        part = next(tmp_path.rglob("*.part"))
-        with open(part, "ab") as file:
-            file.write(b"\x12\x34 torn")
-        os._exit(0)
-    os.waitpid(child, 0)
-    assert lines(tmp_path) == []
-    build(tmp_path).close()
-
-    assert len(lines(tmp_path)) == 200
-    (manifest,) = manifests(tmp_path)
-    assert manifest["events"] == 200
-    assert staged(tmp_path) == []
-    build(tmp_path).close()
-    assert len(lines(tmp_path)) == 200
 
 
 @pytest.mark.parametrize("step", ["rename data", "rename manifest", "uploaded", "unlinked"])
@@ -417,20 +371,3 @@ def test_a_folder_that_cannot_be_synced_does_not_end_the_sink(tmp_path, monkeypa
     sink.close()
     assert len(lines(tmp_path)) == 100
     assert len(manifests(tmp_path)) == 2
-
-
-def test_a_full_disk_takes_the_batch_again(tmp_path, monkeypatch):
-    sink = build(tmp_path)
-    sink.write(deliveries(10))
-    batch = deliveries(10)
-
-    def full(descriptor):
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as broken:
-        broken.setattr(os, "fsync", full)
-        with pytest.raises(SinkError, match="No space left on device"):
-            sink.write(batch)
-    sink.write(batch)
-    sink.close()
-    assert len(lines(tmp_path)) == len(set(lines(tmp_path))) == 20

@@ -161,26 +161,7 @@ class TestRefusals:
         http_server.will(Answer(400))
         error = refused(sinks(WebhookSinkConfig(url=http_server.url, per="batch")), numbered(3))
         assert not error.retryable
-        assert (dict(error.rejected), list(error.remaining)) == ({}, [0, 1, 2])
-
-    def test_a_batch_that_is_too_large_goes_in_halves_and_the_next_one_does_too(self, http_server, sinks):
-        http_server.respond = lambda request: Answer(413 if len(json.loads(request.body)) > 30 else 200)
-        sink = sinks(WebhookSinkConfig(url=http_server.url, per="batch"))
-        batch, other = numbered(100), numbered(50)
-        sink.write(batch)
-        sizes = [len(json.loads(request.body)) for request in http_server.requests]
-        assert sizes == [100, 50, 25, 25, 25, 25]
-        sink.write(other)
-        taken = [json.loads(request.body) for request in http_server.requests[2:]]
-        assert [len(part) for part in taken] == [25] * 6
-        assert [event["header"]["id"] for part in taken for event in part] == ids(batch) + ids(other)
-
-    def test_an_event_that_is_too_large_alone_is_refused_for_good(self, http_server, sinks):
-        http_server.respond = lambda request: Answer(413 if b"xxxx" in request.body else 200)
-        sink = sinks(WebhookSinkConfig(url=http_server.url, per="batch"))
-        error = refused(sink, deliveries({"n": 0}, {"n": "xxxx"}, {"n": 2}))
-        assert list(error.rejected) == [1]
-        assert not error.retryable
+        assert (dict(error.rejected), error.remaining) == ({}, None)
 
 
 class TestConfig:

@@ -1,8 +1,7 @@
 """A home of topics with callbacks that run on it, and the keys of those who verify."""
 
 import base64
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,19 +11,10 @@ from balog.event import Event, encode
 from balog.sinks.base import Retrying
 from balog.topics import DeadLetter, GroupState, Message, open_topics
 
-__all__ = ["KEYS", "SOON", "House", "wait_for"]
+__all__ = ["KEYS", "SOON", "House"]
 
 KEYS = ["whsec_" + base64.b64encode(bytes([n]) * 32).decode() for n in range(3)]
 SOON = Retrying(first=0.02, longest=0.1)
-
-
-def wait_for(condition: Callable[[], Any], seconds: float = 60) -> Any:
-    """Wait until something is so; that it never is fails with what was waited for."""
-    end = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < end, condition
-        time.sleep(0.005)
-    return found
 
 
 class House:

@@ -11,7 +11,6 @@ from datadog_api_client.configuration import Configuration
 from datadog_api_client.exceptions import ApiTypeError, ApiValueError
 from datadog_api_client.model_utils import ModelNormal, validate_and_convert_types
 from datadog_api_client.v1.model.distribution_points_payload import DistributionPointsPayload
-from datadog_api_client.v1.model.event_create_request import EventCreateRequest
 from datadog_api_client.v2.model.http_log import HTTPLog
 from datadog_api_client.v2.model.metric_payload import MetricPayload
 
@@ -23,7 +22,6 @@ _PLACES: dict[str, tuple[Any, int]] = {
     "/api/v2/series": (MetricPayload, 512_000),
     "/api/v1/distribution_points": (DistributionPointsPayload, 512_000),
     "/api/v2/logs": (HTTPLog, 5_000_000),
-    "/api/v1/events": (EventCreateRequest, 512_000),
 }
 _configuration = Configuration()
 
@@ -36,7 +34,6 @@ class Datadog:
         types: type by metric.
         spread: values by metric, tags and host, of distributions.
         logs: logs in their order.
-        events: events in their order.
     """
 
     def __init__(self, api_key: str) -> None:
@@ -45,7 +42,6 @@ class Datadog:
         self.types: dict[str, int] = {}
         self.spread: dict[tuple[str, tuple[str, ...], str], list[float]] = {}
         self.logs: list[dict[str, Any]] = []
-        self.events: list[dict[str, Any]] = []
 
     def __call__(self, request: Request) -> Answer:
         if request.headers["DD-API-KEY"] != self.api_key:
@@ -73,10 +69,6 @@ class Datadog:
             assert all(log["message"] for log in document)
             _check_tags([tag for log in document for tag in log.get("ddtags", "a:b").split(",")])
             self.logs += document
-        elif path == "/api/v1/events":
-            assert 0 < len(document["title"]) <= 100
-            _check_tags(document["tags"])
-            self.events.append(document)
         for series in document["series"] if path in ("/api/v2/series", "/api/v1/distribution_points") else ():
             assert re.fullmatch(r"[a-zA-Z][a-zA-Z0-9_.]{0,199}", series["metric"]), series["metric"]
             _check_tags(series["tags"])

@@ -184,12 +184,10 @@ def _ready(service: ServiceContext) -> Callable[[Request], Awaitable[Response]]:
 def _metrics(service: ServiceContext) -> Callable[[Request], Awaitable[Response]]:
     from prometheus_client.exposition import choose_encoder
 
-    registry = service.metrics.registry()
-
     async def metrics(request: Request) -> Response:
         authorize(service, request, "read")
         encode, content_type = choose_encoder(request.headers.get("accept", ""))
-        return Response(encode(registry), headers={"content-type": content_type})
+        return Response(encode(service.metrics.registry), headers={"content-type": content_type})
 
     return metrics
 

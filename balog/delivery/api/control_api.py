@@ -23,7 +23,7 @@ from balog.delivery.api.page import page
 from balog.delivery.api.tokens import Principal, Right
 from balog.delivery.control.folder import FolderControl
 from balog.delivery.control.inspector import TopicView
-from balog.delivery.control.store import Applied, Control, ControlError, DocumentVersion, ServiceStatus, VersionConflict
+from balog.delivery.control.store import Applied, ControlError, DocumentVersion, ServiceStatus, VersionConflict
 from balog.delivery.control.validation import read_document
 from balog.delivery.durable.intake import IntakeState
 from balog.delivery.jobs import JobStatus
@@ -51,7 +51,6 @@ def routes(service: ServiceContext) -> list[Route]:
         ("GET", "/v1/config/history/{number:int}", endpoints.entry),
         ("GET", "/v1/config/documents/{sha}", endpoints.document),
         ("GET", "/v1/config/services", endpoints.services),
-        ("DELETE", "/v1/config/services", endpoints.forget),
     ]
     return [
         Route("/", endpoints.front, methods=["GET"]),
@@ -129,12 +128,6 @@ class _Endpoints:
     async def services(self, request: Request) -> Response:
         _authorize(self._service, request, "read")
         return json_response(await _call(self._service, lambda control: control.services()))
-
-    async def forget(self, request: Request) -> Response:
-        _authorize(self._service, request, "configure")
-        name = _text(request, "service")
-        await _call(self._service, lambda control: control.forget(name))
-        return json_response({"forgotten": name})
 
 
 def _explain(error: BalogError) -> tuple[Any, int]:
@@ -244,7 +237,7 @@ class StatusReporter:
             control_error=self._error,
         )
 
-    def _refresh(self, control: Control) -> None:
+    def _refresh(self, control: FolderControl) -> None:
         if time.monotonic() - self._refreshed < _REFRESH_SECONDS or not self._lock.acquire(blocking=False):
             return  # while one thread waits for a slow store, the others use the last result
         try:

@@ -29,20 +29,11 @@ def open_socket(listen: str) -> socket.socket:
     """
     host, port = read_address(listen)
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        listener = socket.socket(family, kind, protocol)
-        try:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind(address)
-            listener.listen(_BACKLOG)
-            listener.setblocking(False)
-        except BaseException:
-            listener.close()
-            raise
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        listener = socket.create_server(found[0][4], family=found[0][0], backlog=_BACKLOG)
     except (OSError, UnicodeError) as error:
         raise BalogError(f"cannot listen at {listen}: {getattr(error, 'strerror', None) or error}") from None
+    listener.setblocking(False)
     return listener
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import threading
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import accumulate
 from typing import Annotated, Any, ClassVar
 
 from balog.cardinality import Cardinality
@@ -49,37 +47,41 @@ class ServiceMetrics:
 
     Args:
         samples: called at each scrape, for the gauges and the counters of jobs.
+
+    Raises:
+        MissingExtraError: prometheus-client is not installed.
     """
 
     def __init__(self, samples: Callable[[], Iterable[StatSample]] = tuple) -> None:
         self._samples = samples
         self._lock = threading.Lock()
         self._series = Cardinality()
-        self._requests: dict[tuple[str, str], int] = {}
-        self._events: dict[tuple[str, str, str], int] = {}
         self._stats = ServiceStats()
-        self._times = [0] * (len(BUCKETS) + 1)
-        self._seconds = 0.0
+        self.registry = registry_of(self, "metrics of a service")
+        from prometheus_client import Counter, Histogram
+
+        name, registry = "balog_service", self.registry
+        self._requests = Counter(
+            f"{name}_requests", "Requests that were answered.", ("path", "status"), registry=registry
+        )
+        self._events = Counter(f"{name}_events", "Events by outcome.", ("stream", "status", "store"), registry=registry)
+        self._seconds = Histogram(
+            f"{name}_request_seconds", "Duration of POST /v1/events.", buckets=BUCKETS, registry=registry
+        )
 
     def count_request(self, path: str, status: int) -> None:
         """Count a request. ``path`` is a path of the API, never an arbitrary one of a client."""
-        with self._lock:
-            key = (path, str(status))
-            self._requests[key] = self._requests.get(key, 0) + 1
+        self._requests.labels(path, status).inc()
 
     def observe_request(self, seconds: float) -> None:
         """Record the duration of a request with events, in seconds."""
-        with self._lock:
-            self._times[bisect_left(BUCKETS, seconds)] += 1
-            self._seconds += seconds
+        self._seconds.observe(seconds)
 
     def count_events(self, counts: Mapping[tuple[str, int, str], int]) -> None:
         """Count events by stream, status and store."""
-        with self._lock:
-            for (stream, status, store), count in counts.items():
-                tags = self._series.admit("events", {"stream": stream, "status": status, "store": store})
-                key = (str(tags["stream"]), str(tags["status"]), str(tags["store"]))
-                self._events[key] = self._events.get(key, 0) + count
+        for (stream, status, store), count in counts.items():
+            tags = self._series.admit("events", {"stream": stream, "status": status, "store": store})
+            self._events.labels(**tags).inc(count)
 
     def add(self, name: str, count: int) -> None:
         """Add to a counter of :class:`ServiceStats`."""
@@ -89,40 +91,19 @@ class ServiceMetrics:
 
     def outcomes(self) -> dict[tuple[str, str, str], int]:
         """Return the number of events by stream, status and store."""
-        with self._lock:
-            return dict(self._events)
-
-    def registry(self) -> Any:
-        """Return a registry of prometheus-client with only these metrics.
-
-        Raises:
-            MissingExtraError: prometheus-client is not installed.
-        """
-        return registry_of(self, "metrics of a service")
+        return {
+            (one.labels["stream"], one.labels["status"], one.labels["store"]): int(one.value)
+            for family in self._events.collect()
+            for one in family.samples
+            if one.name.endswith("_total")
+        }
 
     def describe(self) -> list[Any]:
         """Return no metrics; prometheus-client calls this first."""
         return []
 
     def collect(self) -> Iterator[Any]:
-        """Yield the metric families of prometheus-client."""
-        from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
-
+        """Yield the metric families of prometheus-client for the stats and the samples."""
         with self._lock:
-            requests, events = sorted(self._requests.items()), sorted(self._events.items())
             samples = [*self._stats.samples()]
-            times, seconds = tuple(self._times), self._seconds
-        family = CounterMetricFamily(
-            "balog_service_requests", "Requests that were answered.", labels=("path", "status")
-        )
-        for request, count in requests:
-            family.add_metric(request, count)
-        yield family
-        family = CounterMetricFamily("balog_service_events", "Events by outcome.", labels=("stream", "status", "store"))
-        for event, count in events:
-            family.add_metric(event, count)
-        yield family
-        calls = HistogramMetricFamily("balog_service_request_seconds", "Duration of POST /v1/events.", labels=())
-        calls.add_metric((), list(zip([*map(repr, BUCKETS), "+Inf"], accumulate(times))), seconds)
-        yield calls
         yield from families_of([*samples, *self._samples()])

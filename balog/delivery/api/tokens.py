@@ -6,17 +6,15 @@ cost time in every request, and add no protection.
 
 from __future__ import annotations
 
-import fnmatch
 import hashlib
 import hmac
 import os
-import re
 import secrets
 import threading
 import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from functools import lru_cache
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
@@ -102,9 +100,7 @@ class Principal:
         self.name = name
         self.expires = float("inf") if expires is None else expires.timestamp()
         self._may = frozenset(may)
-        globs = [re.compile(fnmatch.translate(glob)).match for glob in types]
-        self._is_for_all = "*" in types
-        self._matches = lru_cache(maxsize=1000)(lambda name: any(match(name) for match in globs))
+        self._types = types
 
     def may(self, right: Right) -> bool:
         """Return whether the principal has a right."""
@@ -112,7 +108,7 @@ class Principal:
 
     def is_for(self, type: str) -> bool:
         """Return whether the principal's rights cover a type."""
-        return self._is_for_all or self._matches(type)
+        return "*" in self._types or any(fnmatchcase(type, glob) for glob in self._types)
 
     def check(self, right: Right, type: str | None = None) -> None:
         """Check that the principal has a right, and for a type if one is given.

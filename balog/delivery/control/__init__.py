@@ -1,7 +1,7 @@
 """The control document's versions: the version store, validation, and how services apply versions."""
 
-from balog.delivery.control.remote import open_control
-from balog.delivery.control.store import Control, ControlError, DocumentVersion, ServiceStatus, VersionConflict
+from balog.delivery.control.remote import Control, open_control
+from balog.delivery.control.store import ControlError, DocumentVersion, ServiceStatus, VersionConflict
 from balog.delivery.control.validation import check, read_document
 
 __all__ = [

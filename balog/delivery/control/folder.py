@@ -40,7 +40,13 @@ _REPORTS_KEPT = timedelta(days=1)
 
 
 class FolderControl:
-    """A ``Control`` that services can also ``report`` to."""
+    """A store of the control document's versions, to which services ``report``. Thread-safe.
+
+    Every method raises ``StorageError`` or ``ControlError`` if the store is unreachable or refuses.
+
+    Attributes:
+        place: the store's location, for people.
+    """
 
     def __init__(self, storage: Storage) -> None:
         self.place = storage.url
@@ -50,7 +56,7 @@ class FolderControl:
         self._entries: dict[int, DocumentVersion] = {}  # versions are immutable
 
     def head(self) -> DocumentVersion | None:
-        """See ``Control``."""
+        """Return the newest version; None if there is none."""
         with self._lock:
             if self._known == 0:
                 self._known = self._list_highest()
@@ -62,7 +68,11 @@ class FolderControl:
             return entry
 
     def entry(self, number: int) -> DocumentVersion:
-        """See ``Control``."""
+        """Return one version.
+
+        Raises:
+            ControlError: the version does not exist.
+        """
         with self._lock:
             found = self._read(number) if number > 0 else None
         if found is None:
@@ -73,13 +83,17 @@ class FolderControl:
         return found
 
     def entries(self, limit: int = 100) -> list[DocumentVersion]:
-        """See ``Control``."""
+        """Return versions, the newest first."""
         head = self.head()
         newest = head.number if head else 0
         return [self.entry(number) for number in range(newest, max(newest - limit, 0), -1)]
 
     def document(self, entry: DocumentVersion) -> bytes:
-        """See ``Control``."""
+        """Return the canonical document of a version.
+
+        Raises:
+            ControlError: the document is missing, or does not match its hash.
+        """
         return self.named(entry.sha)
 
     def named(self, sha: str) -> bytes:
@@ -99,7 +113,15 @@ class FolderControl:
         return data
 
     def push(self, data: bytes, *, who: str, message: str, base: int | None = None) -> DocumentVersion:
-        """See ``Control``."""
+        """Add a version. If the document equals the newest one, no version is added.
+
+        Args:
+            data: the document as JSON; not validated here, see ``check``.
+            base: the number that the author expects to be the newest; None skips the check.
+
+        Raises:
+            VersionConflict: another version is the newest.
+        """
         document = canonical(data)
         head = self.head()
         known = _check_base(head, base)
@@ -113,7 +135,15 @@ class FolderControl:
     def rollback(
         self, number: int | None = None, *, who: str, message: str, base: int | None = None
     ) -> DocumentVersion:
-        """See ``Control``."""
+        """Restore an older version's document as a new version.
+
+        Args:
+            number: the version, 0 for the empty document; None for the last version with another document.
+
+        Raises:
+            ControlError: the version does not exist.
+            VersionConflict: see ``push``.
+        """
         head = self.head()
         known = _check_base(head, base)
         if head is None:
@@ -131,7 +161,7 @@ class FolderControl:
         return self._append(known, sha, who, message, "rollback", origin)
 
     def services(self) -> list[ServiceStatus]:
-        """See ``Control``."""
+        """Return the last report of each service that reported within a day, by name."""
         since = datetime.now(timezone.utc) - _REPORTS_KEPT
         found = []
         with self._lock:
@@ -145,21 +175,13 @@ class FolderControl:
                     found.append(status)
         return sorted(found, key=lambda status: status.service)
 
-    def forget(self, service: str) -> None:
-        """See ``Control``."""
-        name = _report(service)
-        with self._lock:
-            if self._storage.size(name) is None:
-                raise ControlError(f"{self.place}: no service {service!r:.110} has reported")
-            self._storage.remove(name)
-
     def report(self, status: ServiceStatus) -> None:
         """Replace the report of a service."""
         with self._lock:
             self._storage.write(msgspec.json.encode(status), _report(status.service))
 
     def close(self) -> None:
-        """See ``Control``."""
+        """Close the connections."""
         with self._lock:
             self._storage.close()
 

@@ -8,8 +8,8 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from balog.delivery.control.folder import open_version_store
-from balog.delivery.control.store import Control, ControlError, DocumentVersion, Pushed, ServiceStatus, VersionConflict
+from balog.delivery.control.folder import FolderControl, open_version_store
+from balog.delivery.control.store import ControlError, DocumentVersion, Pushed, ServiceStatus, VersionConflict
 from balog.errors import ConfigError
 from balog.http import HttpClient, HttpStatusError
 
@@ -18,7 +18,7 @@ _PATH = "/v1/config"
 
 
 class RemoteControl:
-    """A ``Control`` behind a service. The author of a version is the token's name; ``who`` is ignored."""
+    """A ``FolderControl`` behind a service. The author of a version is the token's name; ``who`` is ignored."""
 
     def __init__(self, url: str, token: str | None = None) -> None:
         self.place = url.rstrip("/")
@@ -26,40 +26,36 @@ class RemoteControl:
         self._client = HttpClient(self.place, headers=self._headers, timeout=30.0)
 
     def head(self) -> DocumentVersion | None:
-        """See ``Control``."""
+        """See ``FolderControl``."""
         found = self.entries(1)
         return found[0] if found else None
 
     def entry(self, number: int) -> DocumentVersion:
-        """See ``Control``."""
+        """See ``FolderControl``."""
         return self._get(f"/history/{number}", DocumentVersion)
 
     def entries(self, limit: int = 100) -> list[DocumentVersion]:
-        """See ``Control``."""
+        """See ``FolderControl``."""
         return self._get(f"/history?limit={limit}", list[DocumentVersion])
 
     def document(self, entry: DocumentVersion) -> bytes:
-        """See ``Control``."""
+        """See ``FolderControl``."""
         return bytes(self._get(f"/documents/{quote(entry.sha)}", msgspec.Raw))
 
     def push(self, data: bytes, *, who: str, message: str, base: int | None = None) -> Pushed:
-        """See ``Control``."""
+        """See ``FolderControl``."""
         return self._post("", data, {"message": message, "base": base})
 
     def rollback(self, number: int | None = None, *, who: str, message: str, base: int | None = None) -> Pushed:
-        """See ``Control``."""
+        """See ``FolderControl``."""
         return self._post("/rollback", b"", {"number": number, "message": message, "base": base})
 
     def services(self) -> list[ServiceStatus]:
-        """See ``Control``."""
+        """See ``FolderControl``."""
         return self._get("/services", list[ServiceStatus])
 
-    def forget(self, service: str) -> None:
-        """See ``Control``."""
-        self._request("DELETE", f"/services?{urlencode({'service': service})}", None, msgspec.Raw)
-
     def close(self) -> None:
-        """See ``Control``."""
+        """See ``FolderControl``."""
         self._client.close()
 
     def _get(self, path: str, type: type[T]) -> T:
@@ -95,6 +91,10 @@ class RemoteControl:
         except (msgspec.DecodeError, AttributeError, TypeError, KeyError, ValueError):
             pass
         return error
+
+
+Control = FolderControl | RemoteControl
+"""A store of versions: a folder, an object store, or a service's API; ``RemoteControl`` raises ``SinkError``, too."""
 
 
 def open_control(place: str, options: Mapping[str, Any] | None = None, token: str | None = None) -> Control:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from datetime import datetime
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
@@ -90,75 +90,6 @@ class ServiceStatus(Struct, frozen=True, kw_only=True):
     applied: datetime | None
     every: float
     jobs: list[JobStatus] = []
-
-
-class Control(Protocol):
-    """A store of the control document's versions: a folder, an object store, or a service's API. Thread-safe.
-
-    Every method raises ``StorageError``, ``SinkError`` or ``ControlError`` if the store is unreachable or refuses.
-
-    Attributes:
-        place: the store's location, for people.
-    """
-
-    place: str
-
-    def head(self) -> DocumentVersion | None:
-        """Return the newest version; None if there is none."""
-
-    def entry(self, number: int) -> DocumentVersion:
-        """Return one version.
-
-        Raises:
-            ControlError: the version does not exist.
-        """
-
-    def entries(self, limit: int = 100) -> list[DocumentVersion]:
-        """Return versions, the newest first."""
-
-    def document(self, entry: DocumentVersion) -> bytes:
-        """Return the canonical document of a version.
-
-        Raises:
-            ControlError: the document is missing, or does not match its hash.
-        """
-
-    def push(self, data: bytes, *, who: str, message: str, base: int | None = None) -> DocumentVersion:
-        """Add a version. If the document equals the newest one, no version is added.
-
-        Args:
-            data: the document as JSON; not validated here, see ``check``.
-            base: the number that the author expects to be the newest; None skips the check.
-
-        Raises:
-            VersionConflict: another version is the newest.
-        """
-
-    def rollback(
-        self, number: int | None = None, *, who: str, message: str, base: int | None = None
-    ) -> DocumentVersion:
-        """Restore an older version's document as a new version.
-
-        Args:
-            number: the version, 0 for the empty document; None for the last version with another document.
-
-        Raises:
-            ControlError: the version does not exist.
-            VersionConflict: see ``push``.
-        """
-
-    def services(self) -> list[ServiceStatus]:
-        """Return the last report of each service that reported within a day, by name."""
-
-    def forget(self, service: str) -> None:
-        """Delete the report of a removed service. A running service reports again.
-
-        Raises:
-            ControlError: no service of this name has reported.
-        """
-
-    def close(self) -> None:
-        """Close the connections."""
 
 
 def canonical(data: bytes) -> bytes:

@@ -9,20 +9,19 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec import Struct
 
 _SHORTEST, _LONGEST = 1.0, 60.0  # seconds of Retry-After
-_BUCKETS = 10  # seconds over which a stream's rate is measured
+_FULL_WAIT = 2.0  # seconds of Retry-After while too much waits
 _KEPT = 4096
 
 
 class StreamState(Struct, frozen=True, kw_only=True):
     """The state of a stream.
 
-    ``waiting`` and ``bytes`` are of events that are not durable yet, ``rate`` is in durable events per second over the
-    last ten seconds, ``refused`` counts the events that were rejected with a retry time.
+    ``waiting`` and ``bytes`` are of events that are not durable yet, ``refused`` counts the events that were rejected
+    with a retry time.
     """
 
     waiting: int = 0
     bytes: int = 0
-    rate: float = 0.0
     refused: int = 0
 
 
@@ -79,7 +78,7 @@ class FlowControl:
         size = sum(sizes) if count == len(sizes) else sum(sizes[:count])
         if not self._fits(found, size):
             count, size = self._fitting(found, sizes[:count])
-            wait = max(wait, (found.waiting + len(sizes)) / (found.rate(self._clock()) or 1.0))
+            wait = max(wait, _FULL_WAIT)
         if rate is not None:
             found.bucket -= count
         found.waiting += count
@@ -91,21 +90,18 @@ class FlowControl:
         found.refused += len(sizes) - count
         return count, self._later(wait)
 
-    def done(self, stream: str, count: int, size: int, durable: bool) -> None:
-        """Release events that no longer wait. Durable ones count for the stream's rate."""
+    def done(self, stream: str, count: int, size: int) -> None:
+        """Release events that no longer wait."""
         found = self._streams[stream]
         found.waiting -= count
         found.bytes -= size
         self.waiting -= count
         self.bytes -= size
-        if durable:
-            found.count(count, self._clock())
 
     def states(self) -> dict[str, StreamState]:
         """Return the state of each stream by name, without streams that were idle for long."""
-        now = self._clock()
         return {
-            name: StreamState(waiting=one.waiting, bytes=one.bytes, rate=round(one.rate(now), 3), refused=one.refused)
+            name: StreamState(waiting=one.waiting, bytes=one.bytes, refused=one.refused)
             for name, one in sorted(self._streams.items())
         }
 
@@ -125,23 +121,19 @@ class FlowControl:
         return round(min(max(min(seconds, _LONGEST) * self._jitter(), _SHORTEST), _LONGEST), 3)
 
     def _make(self, stream: str) -> _Stream:
-        now = self._clock()
         if len(self._streams) >= _KEPT:  # unbounded types, each a stream: drop idle ones
-            self._streams = {name: one for name, one in self._streams.items() if one.waiting or one.rate(now)}
-        found = self._streams[stream] = _Stream(now)
+            self._streams = {name: one for name, one in self._streams.items() if one.waiting}
+        found = self._streams[stream] = _Stream()
         return found
 
 
 class _Stream:
-    """One stream: its waiting events, its durable events of the last seconds, and its token bucket."""
+    """One stream: its waiting events, and its token bucket."""
 
-    def __init__(self, now: float) -> None:
+    def __init__(self) -> None:
         self.waiting = self.bytes = self.refused = 0
         self.bucket = 0.0
         self._filled: float | None = None
-        self._since = now
-        self._second = int(now)
-        self._counts = [0] * _BUCKETS
 
     def tokens(self, rate: float, now: float) -> int:
         burst = max(rate, 1.0)
@@ -149,18 +141,3 @@ class _Stream:
         self.bucket = min(self.bucket + gained, burst)
         self._filled = now
         return int(self.bucket + 1e-9)
-
-    def count(self, events: int, now: float) -> None:
-        self._move(now)
-        self._counts[self._second % _BUCKETS] += events
-
-    def rate(self, now: float) -> float:
-        self._move(now)
-        return sum(self._counts) / min(max(now - self._since, 1.0), _BUCKETS)
-
-    def _move(self, now: float) -> None:
-        second = int(now)
-        if second > self._second:
-            for passed in range(self._second + 1, min(second, self._second + _BUCKETS) + 1):
-                self._counts[passed % _BUCKETS] = 0
-            self._second = second

@@ -202,7 +202,7 @@ class EventIntake:
             return
 
         def settled(group: PendingBatch) -> None:
-            self._flow.done(stream, len(messages), size, group.store is not None)
+            self._flow.done(stream, len(messages), size)
             if group.store is not None:
                 self._stored[group.store] += len(messages) - len(group.refused) - len(group.duplicates)
                 self._duplicates += len(group.duplicates)
@@ -241,7 +241,7 @@ class EventIntake:
                 continue
             out, size_out = out + 1, size_out + size
         if out:
-            self._flow.done(stream, out, size_out, durable=False)
+            self._flow.done(stream, out, size_out)
         part.indices, part.messages, part.sizes = indices, messages, sizes
 
     def _open(self, topic: str) -> TopicWriter:

@@ -158,8 +158,7 @@ def _covers(glob: str, cls_type: str | None) -> bool:
 def route_problems(document: ControlDocument) -> Iterator[ConfigError]:
     """Yield the problems of a document's streams, each with its path.
 
-    Problems are invalid expressions and version conditions, repeated names, reserved topics, and streams that no event
-    can reach because an earlier one matches all of their types and versions.
+    Problems are invalid expressions and version conditions, repeated names, and reserved topics.
     """
     seen: dict[str, int] = {}
     for number, stream in enumerate(document.streams):
@@ -177,27 +176,3 @@ def route_problems(document: ControlDocument) -> Iterator[ConfigError]:
             yield ConfigError(
                 f"{FAILED_EVENTS_TOPIC} is the topic of rejected events; name another", path=f"{path}.topic"
             )
-        for earlier in document.streams[:number]:
-            if _covers_stream(earlier, stream):
-                yield ConfigError(
-                    f"no event can reach stream {stream.name!r}: stream {earlier.name!r} before it matches all of its"
-                    " events; put it first, or give the earlier stream a where",
-                    path=path,
-                )
-                break
-
-
-def _covers_stream(earlier: EventStream, later: EventStream) -> bool:
-    """Return whether an earlier stream matches everything that a later one does; False if globs cannot be compared."""
-    if earlier.where is not None or earlier.versions not in (None, later.versions):
-        return False
-    return all(any(_is_within(glob, wider) for wider in earlier.types) for glob in later.types)
-
-
-def _is_within(glob: str, wider: str) -> bool:
-    if wider == "*" or glob == wider:
-        return True
-    if not any(char in glob for char in "*?["):
-        return fnmatchcase(glob, wider)
-    begin = wider[:-1]  # order.* within order*
-    return wider.endswith("*") and not any(char in begin for char in "*?[") and glob.startswith(begin)

@@ -18,7 +18,7 @@ class JobStatus(Stats, kw_only=True):
     component: ClassVar[str] = "job"
     name: str
     kind: Kind
-    state: Literal["running", "stopped", "disabled"]
+    state: Literal["running", "stopped"]
     taken: Annotated[int, counter("Events that the job received.")] = 0
     done: Annotated[int, counter("Events that were written, posted or filtered out.")] = 0
     failed: Annotated[int, counter("Attempts that failed.")] = 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 
 from balog.consumers.forwarder import SinkConsumer
 from balog.consumers.outcomes import PartialFailure
@@ -78,15 +78,6 @@ class _Source(SinkConsumer):
             raise PartialFailure({came[id]: why for id, why in failure.failed.items()}) from None
 
 
-@dataclass(frozen=True)
-class _Edge:
-    """A connection from a source topic to a target topic."""
-
-    source: str
-    to: str
-    number: int
-
-
 def check_filters(document: ControlDocument) -> list[ConfigError]:
     """Return the problems of a document's filters, each with its path in the document.
 
@@ -110,27 +101,12 @@ def _problems(filters: Sequence[Filter]) -> Iterator[ConfigError]:
             make_selection(config)
         except ConfigError as error:
             yield ConfigError(error.reason, path=f"{place}.{error.path}")
-    edges = [_Edge(source, config.to, number) for number, config in enumerate(filters) for source in config.sources]
-    reported: set[int] = set()
-    for edge in edges:
-        path = _find_cycle(edge, edges)
-        if path is None or edge.number in reported:
-            continue
-        reported |= {step.number for step in path}  # a cycle is reported once, at its first filter
-        shown = " → ".join([path[0].source, *(step.to for step in path)])
-        yield ConfigError(f"its events would circulate forever: {shown}", path=f"$.filters[{edge.number}].to")
-
-
-def _find_cycle(first: _Edge, edges: Sequence[_Edge]) -> list[_Edge] | None:
-    """Return a shortest cycle through an edge; None if there is none."""
-    paths = [[first]]
-    seen = {first.to}
-    while paths:
-        path = paths.pop(0)
-        if path[-1].to == first.source:
-            return path
-        for edge in edges:
-            if edge.source == path[-1].to and edge.to not in seen:
-                seen.add(edge.to)
-                paths.append([*path, edge])
-    return None
+    graph: dict[str, list[str]] = {}
+    for config in filters:
+        graph.setdefault(config.to, []).extend(config.sources)
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        circle: list[str] = error.args[1]
+        number = next(n for n, one in enumerate(filters) if one.to in circle and not {*circle}.isdisjoint(one.sources))
+        yield ConfigError(f"its events would circulate forever: {' → '.join(circle)}", path=f"$.filters[{number}].to")

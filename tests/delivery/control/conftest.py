@@ -1,7 +1,6 @@
 """A real service, and what its control has to do with."""
 
 import json
-import time
 from contextlib import contextmanager
 
 import pytest
@@ -11,8 +10,7 @@ from balog.delivery.api.tokens import add_token, make_token
 from balog.delivery.service import Service
 from balog.delivery.settings import ServiceConfig
 from balog.event import Event, encode
-
-GATE = 30.0
+from tests.waiting import wait_for
 
 
 class ControlledService:
@@ -102,11 +100,4 @@ def make_api():
 
 @pytest.fixture
 def until():
-    def wait(condition):
-        deadline = time.monotonic() + GATE
-        while not (found := condition()):
-            assert time.monotonic() < deadline, "it never came"
-            time.sleep(0.01)
-        return found
-
-    return wait
+    return wait_for

@@ -14,7 +14,7 @@ from balog.delivery.document import ControlDocument
 from balog.delivery.jobs import JobStatus
 from balog.errors import ConfigError, TopicError
 from balog.storage import StorageError
-from tests.stand_ins.callbacks import wait_for
+from tests.waiting import wait_for
 
 
 class FakeJob:

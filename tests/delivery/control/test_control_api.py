@@ -191,16 +191,6 @@ class TestRemote:
         with pytest.raises(ControlError, match=r"403: .*may not configure"):
             look.push(b"{}", who="", message="")
 
-    def test_a_service_that_is_gone_is_forgotten_by_who_may_configure(self, remote):
-        add, look = remote
-        until_reported(look)
-        with pytest.raises(ControlError, match=r"403: .*may not configure"):
-            look.forget("service one")
-        add.forget("service one")
-        assert add.services() == []
-        with pytest.raises(ControlError, match="no service 'service one'"):
-            add.forget("service one")
-
     def test_a_server_that_is_none_is_one_line(self):
         control = open_control("http://127.0.0.1:9")
         with pytest.raises(SinkError):

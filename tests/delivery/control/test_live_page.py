@@ -8,6 +8,7 @@ import pytest
 
 from balog.delivery.api.page import page
 from balog.delivery.control import inspector
+from balog.errors import TopicError
 from balog.event import Event, encode
 from balog.topics import Message
 
@@ -17,8 +18,8 @@ RATE = re.compile(r"[0-9.]+ /s")
 
 @pytest.fixture(autouse=True)
 def looks_are_frequent(monkeypatch):
-    for name in ("EVERY", "NAMES_EVERY", "SAMPLE_EVERY"):
-        monkeypatch.setattr(inspector, name, 0.2)
+    monkeypatch.setattr(inspector, "EVERY", 0.2)
+    monkeypatch.setattr(inspector, "_PART", 0)
 
 
 class Opened:
@@ -121,7 +122,14 @@ def test_hostile_text_is_only_text(controlled, api, open_page, monkeypatch):
     hostile = {"service": HOSTILE, "reason": HOSTILE, "state": "refused"}
     controlled.control.report(msgspec.structs.replace(controlled.applier.status(), **hostile))
     controlled.control.push(b'{"streams": [{"name": "nine"}]}', who=HOSTILE, message=HOSTILE)
-    monkeypatch.setattr(type(controlled.inspector), "error", HOSTILE)
+    names = controlled.inspector._backend.names
+
+    def fail_after_a_turn():
+        if controlled.inspector._inspected:
+            raise TopicError(HOSTILE)
+        return names()
+
+    monkeypatch.setattr(controlled.inspector._backend, "names", fail_after_a_turn)
     opened = open_page(controlled.url)
     opened.wait("#topics tbody", "onerror")
     opened.wait("#history tbody", "onerror")

@@ -17,6 +17,7 @@ import urllib3
 from balog.delivery.durable.fallback import open_fallback
 from balog.event import Event, encode
 from balog.topics import open_topics
+from tests.waiting import wait_for
 
 pytest.importorskip("uvicorn")
 
@@ -90,10 +91,7 @@ class Clients:
                 self.acked |= {event.header.id for event, item in zip(events, items) if item["status"] == 202}
 
     def wait_for(self, count: int) -> None:
-        end = time.monotonic() + 60
-        while len(self.acked) < count:
-            assert time.monotonic() < end
-            time.sleep(0.01)
+        wait_for(lambda: len(self.acked) >= count)
 
     def stop(self) -> None:
         self._over.set()
@@ -119,10 +117,7 @@ def stored(folder: Path) -> list[str]:
 
 def wait_until_drained(folder: Path) -> None:
     fallback = open_fallback(f"local:{folder}/fallback", "")
-    end = time.monotonic() + 60
-    while fallback.waiting():
-        assert time.monotonic() < end
-        time.sleep(0.05)
+    wait_for(lambda: not fallback.waiting())
     fallback.close()
 
 

@@ -44,39 +44,10 @@ def test_what_is_behind_a_refused_event_does_not_overtake_it(clock: Clock) -> No
     assert flow.admit("a", [10, 2000, 10])[0] == 1
 
 
-def test_time_to_come_back_is_what_waits_over_what_became_durable_of_late(clock: Clock) -> None:
-    flow = flow_of(1000, clock)
-    for _ in range(10):
-        assert flow.admit("a", [1] * 20)[0] == 20
-        flow.done("a", 20, 20, durable=True)
-        clock.now += 1
-    assert flow.admit("a", [10] * 50)[0] == 50
-    taken, later = flow.admit("a", [10] * 49)
-    assert taken == 0
-    assert later == pytest.approx((50 + 49) / 20, rel=0.15)
-    assert flow.states()["a"].rate == pytest.approx(20, rel=0.15)
-
-
-def test_time_to_come_back_is_between_a_second_and_a_minute(clock: Clock) -> None:
-    flow = flow_of(1000, clock)
-    flow.admit("a", [1] * 500)
-    assert flow.admit("a", [1] * 100)[1] == 60
-    flow.done("a", 400, 400, durable=True)
-    assert flow.admit("a", [1000])[1] == 1
-
-
 def test_times_to_come_back_differ() -> None:
     flow = FlowControl(100, Clock())
     flow.admit("a", [1] * 50)
     assert len({flow.admit("a", [1])[1] for _ in range(20)}) > 10
-
-
-def test_events_that_failed_are_no_rate(clock: Clock) -> None:
-    flow = flow_of(1000, clock)
-    flow.admit("a", [1] * 100)
-    flow.done("a", 100, 100, durable=False)
-    assert flow.states()["a"].rate == 0
-    assert (flow.waiting, flow.bytes) == (0, 0)
 
 
 def test_a_rate_lets_a_second_s_worth_in_at_once_and_then_as_time_goes(clock: Clock) -> None:
@@ -107,7 +78,7 @@ def test_streams_without_end_are_forgotten_when_they_rest(clock: Clock) -> None:
     flow.admit("busy", [1])
     for n in range(10_000):
         flow.admit(f"s{n}", [1])
-        flow.done(f"s{n}", 1, 1, durable=False)
+        flow.done(f"s{n}", 1, 1)
     assert len(flow.states()) <= 4096
     assert flow.states()["busy"].waiting == 1
 
@@ -127,7 +98,7 @@ def test_there_is_never_more_than_the_limit_and_what_ends_is_gone(requests: list
         waiting.append((stream, taken, sum(sizes[:taken])))
         assert flow.bytes == sum(size for _, _, size in waiting) <= 1000
         if ends:
-            flow.done(*waiting.pop(0), durable=True)
+            flow.done(*waiting.pop(0))
     for one in waiting:
-        flow.done(*one, durable=False)
+        flow.done(*one)
     assert (flow.bytes, flow.waiting) == (0, 0)

@@ -131,24 +131,6 @@ def test_what_is_wrong_with_a_stream_is_told_with_its_place(stream: EventStream,
         assert told.value.path == path
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "is_reached"),
-    [
-        (EventStream(name="a"), EventStream(name="b", types=("x",)), False),
-        (EventStream(name="a", types=("order*",)), EventStream(name="b", types=("order.*", "order")), False),
-        (EventStream(name="a", types=("order*",)), EventStream(name="b", types=("order", "page")), True),
-        (EventStream(name="a", types=("order",)), EventStream(name="b", types=("order*",)), True),
-        (EventStream(name="a", where="level = 'ERROR'"), EventStream(name="b"), True),
-        (EventStream(name="a", versions="<2"), EventStream(name="b"), True),
-        (EventStream(name="a", versions="<2"), EventStream(name="b", types=("x",), versions="<2"), False),
-        (EventStream(name="a", types=("a?c",)), EventStream(name="b", types=("a*",)), True),
-    ],
-)
-def test_a_stream_that_no_event_can_reach_is_told(first: EventStream, second: EventStream, is_reached: bool) -> None:
-    found = [error.path for error in route_problems(ControlDocument(streams=(first, second)))]
-    assert found == ([] if is_reached else ["$.streams[1]"])
-
-
 def test_a_name_that_is_there_twice_is_told() -> None:
     document = ControlDocument(streams=(EventStream(name="a", types=("x",)), EventStream(name="a", types=("y",))))
     assert [error.path for error in route_problems(document)] == ["$.streams[1].name"]

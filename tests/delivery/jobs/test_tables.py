@@ -11,9 +11,9 @@ from balog.event import Event, encode
 from balog.secrets import Secret
 from balog.sinks import Retrying
 from balog.topics import Message
-from tests.stand_ins.callbacks import wait_for
 from tests.stand_ins.clickhouse import ClickHouseStandIn
 from tests.stand_ins.ytsaurus import YTsaurusStandIn
+from tests.waiting import wait_for
 
 TOKEN = "only-of-this-test"
 

@@ -13,9 +13,9 @@ from balog.consumers.routing import causes
 from balog.delivery.document import Callback
 from balog.delivery.jobs.callbacks.breaker import Breaker
 from balog.delivery.jobs.callbacks.endpoint import Endpoint, PostFailure
-from balog.errors import BalogError
+from balog.errors import BalogError, SinkError
 from balog.event import Event
-from balog.outbound.notices import ThrottledNotices
+from balog.outbound.notices import SinkHealth, ThrottledNotices
 from balog.topics import Received
 
 WINDOW = 16
@@ -62,7 +62,7 @@ class CallbackConsumer(MessageConsumer, Hook):
         self._lock = threading.Lock()
         self._sending = 0
         self._is_closed = False
-        self._error = ""
+        self._health = SinkHealth(notices, "trying again, its events stay in the topic")
         self._expires = False
         """The breaker blocks requests and the topic holds expired events."""
         self._failed: OrderedDict[str, int] = OrderedDict()
@@ -72,6 +72,10 @@ class CallbackConsumer(MessageConsumer, Hook):
     def error(self) -> str:
         """What is wrong with the endpoint, or why secrets could not be read again; "" when nothing is."""
         return self._error or self._endpoint.error
+
+    @property
+    def _error(self) -> str:
+        return self._health.reason if self._health.is_failing else ""
 
     def close(self) -> None:
         """Abort all requests and close the connections."""
@@ -154,9 +158,7 @@ class CallbackConsumer(MessageConsumer, Hook):
     def _succeed(self, message: Received) -> None:
         self.breaker.succeed()
         self._failed.pop(message.id, None)
-        was_healthy, self._error = not self._error, ""
-        if not was_healthy and self._notices.was_sent("failure") and self._notices.is_due("recovery"):
-            self._notices.send("takes events again")
+        self._health.recover()
 
     def _fail(self, failure: PostFailure, begun: float) -> None:
         self.failed += 1
@@ -164,9 +166,7 @@ class CallbackConsumer(MessageConsumer, Hook):
             self.breaker.succeed()
         else:
             self.breaker.fail(begun, failure.retry_after)
-        was_healthy, self._error = not self._error, failure.reason
-        if was_healthy and self._notices.is_due("failure"):
-            self._notices.send(f"{failure.reason}; trying again, its events stay in the topic")
+        self._health.fail(SinkError(failure.reason))
 
     def _retry(self, message: Received, failure: PostFailure) -> BaseException:
         now = time.time()

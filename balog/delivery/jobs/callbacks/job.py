@@ -51,16 +51,6 @@ class CallbackJob(EngineJob):
         self._notices = ThrottledNotices(f"callback {config.name}", say)
         self._failed = 0
 
-    def check(self) -> None:
-        """Check that its secrets exist, see ``Job``."""
-        if not self._config.disabled:
-            super().check()
-
-    def start(self) -> None:
-        """See ``Job``."""
-        if not self._config.disabled:
-            super().start()
-
     def consumers(self) -> Sequence[CallbackConsumer]:
         """Return the consumer of its topic."""
         endpoint = Endpoint(self._config, self._networks)
@@ -84,8 +74,6 @@ class CallbackJob(EngineJob):
     def status(self) -> JobStatus:
         """Return the job's status, see ``Job``."""
         status = super().status()
-        if self._config.disabled:
-            return replace(status, state="disabled")
         if self.consumer is None:
             return status
         return replace(status, failed=self._failed + self.consumer.failed)

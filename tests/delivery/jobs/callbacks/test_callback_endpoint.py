@@ -15,8 +15,8 @@ from balog.delivery.jobs.callbacks import check_callback
 from balog.delivery.jobs.callbacks.endpoint import Endpoint
 from balog.errors import ConfigError
 from balog.secrets import Secret
-from tests.stand_ins.callbacks import wait_for
 from tests.stand_ins.http_server import Answer, HttpStandIn
+from tests.waiting import wait_for
 
 
 def callback(url, **options):

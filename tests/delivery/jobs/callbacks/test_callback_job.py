@@ -13,8 +13,9 @@ from balog.secrets import Secret
 from balog.sinks.base import Retrying
 from balog.topics import Message
 from balog.topics.local import LocalTopic
-from tests.stand_ins.callbacks import KEYS, SOON, wait_for
+from tests.stand_ins.callbacks import KEYS
 from tests.stand_ins.http_server import Answer
+from tests.waiting import wait_for
 
 standardwebhooks = pytest.importorskip("standardwebhooks", reason="standardwebhooks is not installed")
 
@@ -92,13 +93,6 @@ class TestRequests:
         assert letter.reason.startswith("not an event: ")
         assert job.status().dead == 1
 
-    def test_a_disabled_one_posts_nothing_and_needs_no_secrets(self, house, receiver):
-        house.numbered(1)
-        job = house.start(receiver.url, disabled=True, secrets=(Secret(env="NOT_THERE"),))
-        assert job.status().state == "disabled"
-        job.stop(1)
-        assert receiver.requests == []
-
     def test_a_secret_that_is_not_there_is_told_at_the_start(self, house, receiver):
         with pytest.raises(ConfigError, match="NOT_THERE is not set") as caught:
             house.start(receiver.url, secrets=(Secret(env="NOT_THERE"),))
@@ -154,14 +148,14 @@ class TestSignatures:
 
 
 class TestRetries:
-    @pytest.mark.parametrize("status", [301, 302, 307, 400, 401, 403, 404, 408, 413, 422, 429, 500, 502, 503, 504])
+    @pytest.mark.parametrize("status", [301, 400, 404, 429, 500])
     def test_any_other_answer_than_2xx_is_tried_again(self, house, receiver, status):
         receiver.will(Answer(status, headers={"Location": "http://169.254.169.254/"}))
         [id] = house.numbered(1)
         all_done(house, house.start(receiver.url), 1)
         assert posted(receiver) == [id, id]
 
-    @pytest.mark.parametrize("status", [200, 201, 202, 204, 299])
+    @pytest.mark.parametrize("status", [200, 299])
     def test_any_answer_of_2xx_will_do(self, house, receiver, status):
         receiver.respond = lambda request: Answer(status)
         house.numbered(3)
@@ -370,8 +364,3 @@ class TestStop:
         wait_for(lambda: house.group().pending == 0)
         assert first.status().done + second.status().done == 50
         assert posted(receiver) == ids
-
-    def test_one_that_was_never_started_can_be_stopped(self, house, receiver):
-        job = house.start(receiver.url, disabled=True, retry=SOON)
-        job.stop(0)
-        assert job.status().state == "disabled"

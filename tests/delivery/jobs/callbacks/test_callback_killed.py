@@ -8,8 +8,8 @@ import time
 from collections import Counter
 from functools import partial
 
-from tests.stand_ins.callbacks import wait_for
 from tests.stand_ins.http_server import Answer
+from tests.waiting import wait_for
 
 CHILD = """
 import sys, threading
