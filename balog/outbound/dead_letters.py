@@ -1,6 +1,7 @@
 """Dead letters: events that a sink refused for good, on disk with the reason.
 
-One JSON object per line: ``sink``, ``reason``, ``time``, and the whole ``event``.
+One JSON object per line: ``sink``, ``reason``, ``time``, and the whole ``event``; or ``raw``, the text of a line that
+is not an event, for example after a disk error.
 """
 
 from __future__ import annotations
@@ -11,13 +12,14 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import UNSET, Raw, Struct, UnsetType
 
 from balog.outbound.segment import LinesFile
 from balog.storage.local_files import make_folder
 
 _MAX_FILE_BYTES = 16 << 20
 _MAX_REASON = 500
+_MAX_RAW = 1 << 20
 
 
 class SinkDeadLetter(Struct):
@@ -26,13 +28,17 @@ class SinkDeadLetter(Struct):
     sink: str
     reason: str
     time: str
-    event: Raw
+    event: Raw | UnsetType = UNSET
+    raw: str | UnsetType = UNSET
 
     @classmethod
-    def new(cls, sink: str, reason: str, body: bytes) -> SinkDeadLetter:
-        """Return a dead letter for the bytes of an event."""
+    def new(cls, sink: str, reason: str, body: bytes, *, is_event: bool = True) -> SinkDeadLetter:
+        """Return a dead letter for the bytes of an event, or of a line that is not an event."""
         time = datetime.now(timezone.utc).isoformat().replace("+00:00", "Z")
-        return cls(sink, reason[:_MAX_REASON], time, Raw(body))
+        reason = reason[:_MAX_REASON]
+        if is_event:
+            return cls(sink, reason, time, event=Raw(body))
+        return cls(sink, reason, time, raw=body[:_MAX_RAW].decode("utf-8", "backslashreplace"))
 
 
 class SinkDeadLetters:

@@ -177,7 +177,7 @@ def _body_of(line: bytes) -> bytes:
         dead_letter = msgspec.json.decode(line, type=SinkDeadLetter)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return b""
-    return bytes(dead_letter.event)
+    return b"" if dead_letter.event is msgspec.UNSET else bytes(dead_letter.event)
 
 
 def plan(backlog: Backlog, configs: Sequence[SinkConfig] | None) -> Plan:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from balog.counts import counted
 from balog.errors import EventError
 from balog.event import decode
 from balog.outbound.attempt import AttemptOutcome
@@ -192,11 +191,15 @@ class Spooler:
                     state.drop(segment.waiting)
                 self.spool.set_aside(segment)
             return None
-        deliveries = [delivery for body in bodies if (delivery := _delivery(body)) is not None]
+        deliveries, damaged = _decoded(bodies)
+        is_kept = not damaged or self._keep(
+            [SinkDeadLetter.new(self._sink, "no event: a damaged line", line, is_event=False) for line in damaged]
+        )
         with state.changed:
-            if damaged := len(bodies) - len(deliveries):
-                self._notices.send(f"{segment.path}: {counted(damaged, 'damaged line', 'are')} left out")
-                state.drop(damaged)
+            if is_kept:
+                state.stats.dead += len(damaged)
+            else:
+                state.drop(len(damaged))
             if not deliveries:  # if there are no lines at all, the first one counted events that do not exist
                 done = (end, len(bodies)) if bodies else (segment.size, segment.waiting)
                 self.spool.advance(segment, *done)
@@ -207,12 +210,14 @@ class Spooler:
 
     def keep_dead_letters(self, batch: InFlightBatch, outcome: AttemptOutcome) -> bool:
         """Write the events that the sink refused for good to the dead letters. Return False if that fails."""
+        return self._keep(
+            [SinkDeadLetter.new(self._sink, why, batch.entries[n][1]) for n, why in sorted(outcome.dead.items())]
+        )
+
+    def _keep(self, dead_letters: Sequence[SinkDeadLetter]) -> bool:
         spool = self.spool
         try:
-            refused = [
-                SinkDeadLetter.new(self._sink, why, batch.entries[n][1]) for n, why in sorted(outcome.dead.items())
-            ]
-            if spool.dead.add(refused):
+            if spool.dead.add(dead_letters):
                 self._state.stats.dead_letters = str(spool.dead.folder)
                 return True
             reason = " is full"
@@ -253,8 +258,12 @@ class Spooler:
         return self.spool.waiting - settled
 
 
-def _delivery(body: bytes) -> Delivery | None:
-    try:
-        return Delivery(decode(body), body)
-    except EventError:
-        return None
+def _decoded(bodies: Sequence[bytes]) -> tuple[list[Delivery], list[bytes]]:
+    """Return the events, and the damaged lines."""
+    deliveries, damaged = [], []
+    for body in bodies:
+        try:
+            deliveries.append(Delivery(decode(body), body))
+        except EventError:
+            damaged.append(body)
+    return deliveries, damaged

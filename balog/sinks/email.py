@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _PORTS = {"starttls": 587, "tls": 465, "none": 25}
 _TOO_LARGE = 552
+_MAX_PARTIAL = 1000
 _MAX_REPLY = 200
 
 _Address = Annotated[str, Meta(min_length=3, max_length=320)]
@@ -130,6 +131,7 @@ class EmailSink(AlertSink):
         self._password = password
         self._context = context
         self._server: smtplib.SMTP | None = None
+        self._left: dict[str, list[str]] = {}  # event id -> recipients that did not get it yet
 
     def write(self, batch: Sequence[Delivery]) -> None:
         """Send the alerts of a batch over one connection."""
@@ -149,18 +151,23 @@ class EmailSink(AlertSink):
         """Do nothing: no connection outlives a batch."""
 
     def send(self, alert: AlertPayload, event: Event) -> None:
-        """Send the message of an alert to all recipients; see ``AlertSink``."""
+        """Send the message of an alert to all recipients that did not get it yet; see ``AlertSink``."""
+        recipients = self._left.pop(event.header.id, None) or [parseaddr(one)[1] for one in self._config.to]
         message = build_message(self._config, alert, event, self._templates)
-        recipients = [parseaddr(one)[1] for one in self._config.to]
+        sender = parseaddr(self._config.sender)[1]
         refused: Mapping[str, tuple[int, bytes]] = self._call(
-            lambda server: server.send_message(message, parseaddr(self._config.sender)[1], recipients)
+            lambda server: server.send_message(message, sender, recipients)
         )
         if not refused:
             return
+        later = [address for address, (code, _) in refused.items() if code < 500]
+        if later:
+            if len(self._left) < _MAX_PARTIAL:
+                self._left[event.header.id] = later
+            raise SinkError(f"{self._place}: {self._refusal(refused, later[0])}")
+        reason = self._refusal(refused, next(iter(refused)))
         self._latest.record(alert)  # the others have it
-        address, (code, reply) = next(iter(refused.items()))
-        reason = f"refused {address}: {code} {self._reply(reply)}; the other recipients have the message"
-        raise SinkError(f"{self._place}: {reason}", retryable=False)
+        raise SinkError(f"{self._place}: {reason}; the other recipients have the message", retryable=False)
 
     def _call(self, call: Any) -> Any:
         """Connect unless there is a connection, and call a function with it.
@@ -175,15 +182,17 @@ class EmailSink(AlertSink):
                 self._server = self._connect()
             return call(self._server)
         except smtplib.SMTPRecipientsRefused as error:
-            address, (code, reply) = next(iter(error.recipients.items()))
-            is_temporary = any(code < 500 for code, _ in error.recipients.values())
-            reason = f"refused {address}: {code} {self._reply(reply)}"
-            raise SinkError(f"{self._place}: {reason}", retryable=is_temporary) from None
+            codes = [code for code, _ in error.recipients.values()]
+            reason = self._refusal(error.recipients, next(iter(error.recipients), ""))
+            raise SinkError(f"{self._place}: {reason}", retryable=any(code < 500 for code in codes)) from None
         except smtplib.SMTPResponseException as error:
             is_of_event = isinstance(error, smtplib.SMTPDataError) or error.smtp_code == _TOO_LARGE
             reason = f"answered {error.smtp_code} {self._reply(error.smtp_error)}"
             self._disconnect()
             raise SinkError(f"{self._place} {reason}", retryable=not is_of_event or error.smtp_code < 500) from None
+        except smtplib.SMTPNotSupportedError as error:
+            self._disconnect()
+            raise SinkError(f"{self._place}: {error} See security, user and password.") from None
         except (smtplib.SMTPException, OSError) as error:
             self._disconnect()
             detail = (
@@ -224,6 +233,10 @@ class EmailSink(AlertSink):
     @property
     def _place(self) -> str:
         return self._config.name.partition(" ")[2]
+
+    def _refusal(self, refused: Mapping[str, tuple[int, bytes]], address: str) -> str:
+        code, reply = refused.get(address, (0, b""))
+        return f"refused {address}: {code} {self._reply(reply)}"
 
     def _reply(self, reply: bytes | str) -> str:
         text = reply.decode("utf-8", "replace") if isinstance(reply, bytes) else reply

@@ -178,16 +178,16 @@ def test_a_recipient_that_is_refused_for_good_is_reported_and_the_others_get_it(
     assert server.recipients == [["ops@example.com"]] * 2
 
 
-def test_a_recipient_that_is_busy_gets_it_later(server):
+def test_a_recipient_that_is_busy_gets_it_later_and_the_others_once(server):
     server.replies["busy@example.com"] = "451 greylisted"
     server.once.add("busy@example.com")
-    sink = config(server, to=["busy@example.com"]).build()
+    sink = config(server, to=["busy@example.com", "ops@example.com"]).build()
     alert = alert_delivery()
     with pytest.raises(SinkError, match="451 greylisted") as caught:
         sink.write([alert])
     assert (caught.value.retryable, list(caught.value.remaining or ())) == (True, [0])
     sink.write([alert])
-    assert server.recipients == [["busy@example.com"]]
+    assert server.recipients == [["ops@example.com"], ["busy@example.com"]]
 
 
 @pytest.mark.parametrize(
