@@ -15,6 +15,7 @@ from balog.broker.config import RunConfig
 from balog.broker.quarantine import QuarantineConfig
 from balog.event import decode
 from balog.singer import parse_log, to_event
+from tests.waiting import wait_for
 
 BALOG = [sys.executable, "-m", "balog"]
 RECORD = b'{"type": "RECORD", "stream": "a", "record": 1}\n'
@@ -413,13 +414,6 @@ while True: signal.pause()
 
 def state_of(pid):
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-
-
-def wait_for(condition, seconds=30):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it never came to that"
-        time.sleep(0.02)
 
 
 class TestLogLines:
