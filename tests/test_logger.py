@@ -189,7 +189,7 @@ class TestMessage:
 class TestHeader:
     def test_it_says_who_when_and_which(self, lines: Lines) -> None:
         before = datetime.now(timezone.utc)
-        lines.configure(application="tap-x", application_version="1.2.3")
+        lines.configure(application="tap-x")
         get_logger("a").warning("hi")
         header = lines.take().header
 
@@ -201,7 +201,6 @@ class TestHeader:
         assert header.context == {
             "fqdn": os.uname().nodename,
             "application": "tap-x",
-            "application_version": "1.2.3",
             "process": os.getpid(),
             "run_id": os.environ["BALOG_RUN_ID"],
             "thread": "MainThread",
@@ -378,7 +377,7 @@ class TestConfigure:
             (
                 {"output": "paper"},
                 "configure(output=…): no output 'paper'; there are console, singer, stderr, logging, "
-                "file:PATH?max_bytes=N&backups=N, local:PATH?topic=NAME, sqs:REGION?topic=NAME, "
+                "file:PATH, local:PATH?topic=NAME, sqs:REGION?topic=NAME, "
                 "kafka:HOST:PORT?topic=NAME, store:PATH?topic=NAME, "
                 "https://SERVICE?token_env=NAME&spool=PATH&sync=SECONDS, or a sink's config as an object",
             ),
@@ -436,7 +435,7 @@ class TestEnvironment:
 
         assert complaint == (
             r"balog: BALOG_OUTPUT: no output 'pa\nper'; there are console, singer, stderr, logging, "
-            "file:PATH?max_bytes=N&backups=N, local:PATH?topic=NAME, sqs:REGION?topic=NAME, "
+            "file:PATH, local:PATH?topic=NAME, sqs:REGION?topic=NAME, "
             "kafka:HOST:PORT?topic=NAME, store:PATH?topic=NAME, "
             "https://SERVICE?token_env=NAME&spool=PATH&sync=SECONDS, or a sink's config as an object;"
             " going on with stderr"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 from msgspec import Meta, Struct
 
@@ -11,19 +11,16 @@ from balog.broker.metrics import MetricsConfig, RunMetricsConfig
 from balog.broker.quarantine import QuarantineConfig
 from balog.broker.records.config import RecordRule, SchemaRule
 from balog.broker.state import StateConfig
-from balog.errors import ConfigError
 from balog.outbound.spool import SpoolConfig
 from balog.singer.dialects import load_dialects
 from balog.singer.log_patterns import LogPattern, Pattern, compile_patterns
 from balog.sinks import AnySinkConfig
 
-InvalidLinePolicy = Literal["pass", "quarantine", "fail"]
-
 
 class RunConfig(Struct, forbid_unknown_fields=True, kw_only=True):
     """``{"sinks": [{"type": "statsd"}]}`` leaves the command's stdout untouched and sends its logs to sinks.
 
-    With ``in_band``, ``count``, ``state``, ``schemas`` or a policy for ``invalid_lines``, the stream passes through the
+    With ``in_band``, ``count``, ``state``, ``schemas`` or a ``quarantine``, the stream passes through the
     sidecar.
     """
 
@@ -33,7 +30,6 @@ class RunConfig(Struct, forbid_unknown_fields=True, kw_only=True):
             "count": True,
             "spool": {"path": "spool"},
             "metrics": {"every": 60},
-            "invalid_lines": "quarantine",
             "quarantine": {"path": "invalid.jsonl"},
         },
         {
@@ -62,10 +58,12 @@ class RunConfig(Struct, forbid_unknown_fields=True, kw_only=True):
     started: Annotated[
         bool, Meta(description="Make an event run_started when the command starts, for monitors of runs that hang.")
     ] = False
-    invalid_lines: Annotated[
-        InvalidLinePolicy, Meta(description="What to do with lines on stdout that are not Singer messages.")
-    ] = "pass"
-    quarantine: QuarantineConfig | None = None
+    quarantine: (
+        Annotated[
+            QuarantineConfig, Meta(description="Where lines on stdout go that are not Singer messages; else they pass.")
+        ]
+        | None
+    ) = None
     metrics: RunMetricsConfig | None = None
     log_patterns: Annotated[
         list[LogPattern],
@@ -83,24 +81,7 @@ class RunConfig(Struct, forbid_unknown_fields=True, kw_only=True):
     @property
     def looks(self) -> bool:
         """Whether the stream passes through the sidecar; else the command writes directly to the target."""
-        return self.in_band or self.count or self.state or self.schemas or self.invalid_lines != "pass"
-
-    def check(self) -> None:
-        """Check the rules that types can't express.
-
-        Raises:
-            ConfigError: ``invalid_lines`` and ``quarantine`` do not fit together, or a log pattern is invalid.
-        """
-        if self.invalid_lines == "quarantine" and self.quarantine is None:
-            where = 'invalid_lines is "quarantine"; add its file: "quarantine": {"path": "invalid.jsonl"}'
-            raise ConfigError(where, path="$.quarantine")
-        if self.invalid_lines != "quarantine" and self.quarantine is not None:
-            unused = (
-                f'nothing goes there while "invalid_lines" is "{self.invalid_lines}"; '
-                'add "invalid_lines": "quarantine", or remove it'
-            )
-            raise ConfigError(unused, path="$.quarantine")
-        self.patterns()
+        return self.in_band or self.count or self.state or self.schemas or self.quarantine is not None
 
     def patterns(self) -> list[Pattern]:
         """Return the compiled ``log_patterns``, then the ``dialects`` of installed packages.

@@ -118,8 +118,8 @@ def _meaning(config: Any, left_out: Sequence[str] = ()) -> Iterator[ConfigError]
         for name in ("batch", "state"):  # each alone, so that a problem of one does not hide another's
             alone = msgspec.structs.replace(bare, **{name: getattr(config, name)})
             yield from _at("", _build_editors, alone)
-    elif isinstance(config, RunConfig) and not parts & {"invalid_lines", "quarantine"}:
-        yield from _at("", config.check)
+    elif isinstance(config, RunConfig):
+        yield from _at("", config.patterns)
     if (quarantine := getattr(config, "quarantine", None)) is not None:
         yield from _at("", _open_quarantine, quarantine)
     if config.spool is not None:

@@ -1,53 +1,31 @@
-"""Write items elsewhere in a thread, so that the stream never waits."""
+"""Write the newest item elsewhere in a thread, so that the stream never waits."""
 
 from __future__ import annotations
 
 import threading
-import time
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 _RETRY_SECONDS = 1.0
 
 
 class Outbox:
-    """Writes queued items in order; a full queue drops the oldest.
+    """Writes the newest item; it replaces an older one that still waits.
 
-    A write that fails is said once until one succeeds, and tried again with what has come since: after a second, and at
-    the end.
+    A write that fails is reported once until one succeeds, and tried again after a second, and at the end.
 
     Args:
         name: for messages to people.
-        write: writes all of what waits; may raise anything.
+        write: writes an item; may raise anything.
         say: called with one line for the user.
         pause: seconds between two writes at least.
-        most: items that may wait.
-        most_bytes: bytes that may wait, beside the newest item.
-        finish: called at the end, after the last write.
     """
 
-    def __init__(
-        self,
-        name: str,
-        write: Callable[[Sequence[bytes]], None],
-        say: Callable[[str], None],
-        *,
-        pause: float,
-        most: int,
-        most_bytes: int,
-        finish: Callable[[], None] = lambda: None,
-    ) -> None:
+    def __init__(self, name: str, write: Callable[[bytes], None], say: Callable[[str], None], *, pause: float) -> None:
         self._name = name
         self._write = write
         self._say = say
         self._pause = pause
-        self._most = most
-        self._most_bytes = most_bytes
-        self._finish = finish
-        self._items: deque[bytes] = deque()
-        self._bytes = 0
-        self._gone = 0  # items that no longer wait
-        self._dropped = 0
+        self._item: bytes | None = None
         self._error = ""
         self._is_closing = False
         self._changed = threading.Condition()
@@ -56,18 +34,14 @@ class Outbox:
     def put(self, item: bytes) -> None:
         """Queue an item for writing."""
         with self._changed:
-            self._items.append(item)
-            self._bytes += len(item)
-            while len(self._items) > 1 and (len(self._items) > self._most or self._bytes > self._most_bytes):
-                self._take_first()
-                self._dropped += self._most > 1  # if only the last item counts, nothing is lost
+            self._item = item
             self._changed.notify_all()
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name=f"balog {self._name}", daemon=True)
             self._thread.start()
 
     def close(self, deadline: float) -> None:
-        """Write queued items, for at most ``deadline`` seconds, and report those that could not be written."""
+        """Write the waiting item, for at most ``deadline`` seconds, and report one that could not be written."""
         with self._changed:
             self._is_closing = True
             self._changed.notify_all()
@@ -75,58 +49,36 @@ class Outbox:
             self._thread.join(deadline)
             if self._thread.is_alive():
                 self._error = self._error or f"it took more than {deadline:g} seconds"
-        if self._items:
-            what = "the last STATE was" if self._most == 1 else f"{len(self._items)} STATE messages were"
-            self._say(f"{self._name}: {what} not written: {self._error}")
-        if self._dropped:
-            self._say(f"{self._name}: {self._dropped} STATE messages were dropped, older ones first")
+        if self._item is not None:
+            self._say(f"{self._name}: the last STATE was not written: {self._error}")
 
     def _run(self) -> None:
-        try:
-            while waiting := self._wait():
-                if self._attempt(*waiting):
-                    self._rest(self._pause)
-                elif self._is_closing:
-                    return
-                else:
-                    self._rest(_RETRY_SECONDS)
-        finally:
-            try:
-                self._finish()
-            except Exception as error:
-                self._say(f"{self._name}: {_line(error)}")
+        while (item := self._wait()) is not None:
+            is_written = self._attempt(item)
+            if self._is_closing and not is_written:
+                return
+            with self._changed:
+                self._changed.wait_for(lambda: self._is_closing, self._pause if is_written else _RETRY_SECONDS)
 
-    def _wait(self) -> tuple[list[bytes], int] | None:
-        """Wait for items, and return them with the number of the last; None at the end."""
+    def _wait(self) -> bytes | None:
+        """Wait for an item, and return it; None at the end."""
         with self._changed:
-            self._changed.wait_for(lambda: self._items or self._is_closing)
-            return (list(self._items), self._gone + len(self._items)) if self._items else None
+            self._changed.wait_for(lambda: self._item is not None or self._is_closing)
+            return self._item
 
-    def _rest(self, seconds: float) -> None:
-        until = time.monotonic() + seconds
-        with self._changed:
-            self._changed.wait_for(lambda: self._is_closing, max(0.0, until - time.monotonic()))
-
-    def _attempt(self, items: list[bytes], last: int) -> bool:
+    def _attempt(self, item: bytes) -> bool:
         try:
-            self._write(items)
+            self._write(item)
         except Exception as error:  # the data must go on
+            reason = " ".join(str(error).split()) or type(error).__name__
             if not self._error and not self._is_closing:
-                self._say(f"{self._name}: {_line(error)}; trying again")
-            self._error = _line(error)
+                self._say(f"{self._name}: {reason}; trying again")
+            self._error = reason
             return False
         if self._error:
             self._say(f"{self._name}: is written again")
         self._error = ""
         with self._changed:
-            while self._gone < last:
-                self._take_first()
+            if self._item is item:
+                self._item = None
         return True
-
-    def _take_first(self) -> None:
-        self._bytes -= len(self._items.popleft())
-        self._gone += 1
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split()) or type(error).__name__

@@ -36,7 +36,7 @@ from balog.stats import StatSample
 
 EXIT_CODES = """\
 0–125     the command's own; 1 also when it succeeded but not all that it wrote could be passed on, or when it printed
-          an invalid line and the policy is fail
+          an invalid line that the quarantine has no room for
 126, 127  the command cannot be run, is not there
 128+N     signal N ended the command
 2         wrong use, or a config that was refused; nothing was run"""
@@ -53,7 +53,6 @@ _REPORT_SECONDS = 2.0  # a runtime looks up the names in its stack meanwhile
 _GRACE_SECONDS = 10.0
 _LINGER_SECONDS = 5.0
 _MAX_NAME = 200
-_MAX_SHOWN = 200
 
 
 def run_sidecar(
@@ -78,11 +77,9 @@ def run_sidecar(
         ConfigError: the config is invalid; nothing was run.
     """
     config = RunConfig(in_band=True) if config is None else config
-    config.check()
+    config.patterns()
     with ExitStack() as stack:
-        quarantine = None
-        if config.invalid_lines == "quarantine" and config.quarantine is not None:
-            quarantine = Quarantine(config.quarantine, _say)
+        quarantine = None if config.quarantine is None else Quarantine(config.quarantine, _say)
         signals = stack.enter_context(ForwardedSignals())
         with signals_for_main_thread():
             dispatcher = Dispatcher(config.sinks, _say, put_timeout=SINK_WAIT_SECONDS, spool=config.spool)
@@ -131,7 +128,6 @@ class _Run:
         self._code: int | None = None
         self._own: RunPayload | None = None
         self._problem: str | None = None
-        self._excerpt = ""
         self._is_spoilt = False
         self._kill_at: float | None = None
         self._began, self._started = time.monotonic(), time.time_ns()
@@ -141,7 +137,7 @@ class _Run:
         run_id = os.environ.get("BALOG_RUN_ID") or new_id()
         context = {"fqdn": os.uname().nodename, "run_id": _printable(run_id)}
         if self._config.looks:
-            if self._config.invalid_lines != "pass":
+            if self._quarantine is not None:
                 self._filter = InvalidLineFilter(self._on_invalid_line)
             on_schema = self._on_schema if self._config.schemas else None
             self._stream = TapStream(
@@ -182,14 +178,14 @@ class _Run:
             self._lost += self._stream.lost_logs
         code = self._exit_code
         if self._problem is not None:
-            _say(f"{self._problem}{self._excerpt}", self.application)
+            _say(self._problem, self.application)
         if self._lost:
             _say(f"{self._lost} log records were lost: a line of the stream went on and on, or they can't be written")
         return code or int(self._stream is not None and self._stream.has_lost_output)
 
     @property
     def _exit_code(self) -> int:
-        """The command's own exit code; 1 if an invalid line ended the run."""
+        """The command's own exit code; 1 if a full quarantine ended the run."""
         return 1 if self._is_spoilt or self._code is None else self._code
 
     def force(self, number: int) -> None:
@@ -293,20 +289,15 @@ class _Run:
         return isinstance(own, RunPayload)
 
     def _on_invalid_line(self, reason: str, line: bytes) -> bool:
-        number = self._filter.count if self._filter is not None else 1
-        if self._quarantine is None:
-            shown = self._redactor.redact_text(line[: 4 * _MAX_SHOWN].decode("utf-8", "replace"))[:_MAX_SHOWN]
-            self._problem = f"it printed a line that is not a Singer message ({reason}), and 'invalid_lines' is 'fail'"
-            self._excerpt = f": {shown.strip()!r}"
-            self._is_spoilt = True
-            return False
+        if self._quarantine is None or self._filter is None:
+            return True
         try:
             self._quarantine.put(reason, line)
         except PipeError as error:
             self._problem = str(error)
             self._is_spoilt = True
             return False
-        if number == 1:
+        if self._filter.count == 1:
             message = f"stdout has a line that is not a Singer message: {reason}; such lines go to quarantine"
             self._log([self._event("junk", log_payload(message, "WARNING", fields={"bytes": len(line)}), "WARNING")])
         return True

@@ -1,4 +1,4 @@
-"""Store STATE messages for the next run, publish them to a topic, and hold them until earlier events are safe.
+"""Store STATE messages for the next run, and hold them until earlier events are safe.
 
 What is kept is what went on. So the place of the broker counts: ``tap | target | balog broker`` keeps only what the
 target has confirmed; before the target it keeps what the tap said.
@@ -6,9 +6,8 @@ target has confirmed; before the target it keeps what the tap said.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import msgspec
 from msgspec import Meta, Raw, Struct, field
@@ -16,25 +15,12 @@ from msgspec import Meta, Raw, Struct, field
 from balog.broker.editor import Line
 from balog.broker.outbox import Outbox
 from balog.errors import ConfigError
-from balog.event import Event, decode, encode
-from balog.outbound.attempt import attempt
-from balog.sinks import Delivery
 from balog.storage import Options, open_storage
-from balog.topics.url import TopicsUrl
 
 MAX_HELD = 1000
 MAX_HELD_BYTES = 16 << 20
-MAX_EVENTS = 1000
-MAX_EVENT_BYTES = 16 << 20
 CLOSE_SECONDS = 30.0
 """How long, at the end, storing the last STATE may take."""
-
-
-class StateTopic(Struct, forbid_unknown_fields=True, kw_only=True):
-    """Each STATE as an event of the payload type ``state``."""
-
-    url: TopicsUrl
-    topic: Annotated[str, Meta(min_length=1, max_length=200, description="The topic's name in that home.")]
 
 
 class StateConfig(Struct, forbid_unknown_fields=True, kw_only=True):
@@ -44,7 +30,6 @@ class StateConfig(Struct, forbid_unknown_fields=True, kw_only=True):
         {
             "store": "s3://bucket/state.json",
             "options": {"endpoint_url": "http://localhost:9000"},
-            "topic": {"url": "local:topics", "topic": "states"},
         },
     )
 
@@ -61,14 +46,13 @@ class StateConfig(Struct, forbid_unknown_fields=True, kw_only=True):
     ) = None
     options: Options = field(default_factory=dict)
     every: Annotated[float, Meta(ge=0, le=3600, description="Seconds between two writes of the store at least.")] = 1.0
-    topic: StateTopic | None = None
     hold: Annotated[
         bool, Meta(description="Let a STATE go on only when every event before it is safe with each sink.")
     ] = False
 
     def __post_init__(self) -> None:
-        if self.store is None and self.topic is None and not self.hold:
-            raise ValueError("state says nothing to do; give store, topic or hold")
+        if self.store is None and not self.hold:
+            raise ValueError("state has nothing to do; give store or hold")
         if self.store is None and self.options:
             raise ValueError("options are for a store; give its URL as store")
 
@@ -108,7 +92,7 @@ class StateKeeper:
         durable: returns the number up to which every event is safe.
 
     Raises:
-        ConfigError: a store or a topic that can't be; ``path`` is the place in the broker's config.
+        ConfigError: a store that can't be; ``path`` is the place in the broker's config.
         MissingExtraError: the packages for the store's URL are not installed.
     """
 
@@ -133,7 +117,6 @@ class StateKeeper:
         self._given: list[bytes] = []  # sent, not yet confirmed
         self._unreadable = 0
         self._store = _store_outbox(config, say) if config.store is not None else None
-        self._topic = _topic_outbox(config.topic, say) if config.topic is not None else None
 
     def edit(self, kind: str, line: bytes) -> Sequence[Line] | None:
         """See ``Editor``."""
@@ -174,12 +157,11 @@ class StateKeeper:
             self._say(
                 f"{self._unreadable} STATE messages had no value that can be read; they passed and are not stored"
             )
-        for outbox in (self._store, self._topic):
-            if outbox is not None:
-                outbox.close(CLOSE_SECONDS)
+        if self._store is not None:
+            self._store.close(CLOSE_SECONDS)
 
     def _give(self, line: bytes) -> None:
-        if self._store or self._topic:
+        if self._store:
             self._given.append(line)
 
     def _commit(self) -> None:
@@ -191,8 +173,6 @@ class StateKeeper:
                 continue
             if self._store:
                 self._store.put(value)
-            if self._topic:
-                self._topic.put(_event(value))
 
     def _release(self) -> list[Line]:
         if not self._held:
@@ -224,44 +204,7 @@ def _store_outbox(config: StateConfig, say: Callable[[str], None]) -> Outbox:
         raise ConfigError(error.reason, error.source, f"$.state.{error.path}") from None
     return Outbox(
         f"state {config.store}",
-        lambda values: storage.write(values[-1] + b"\n"),
+        lambda value: storage.write(value + b"\n"),
         say,
         pause=config.every,
-        most=1,
-        most_bytes=MAX_EVENT_BYTES,
-    )
-
-
-def _event(value: bytes) -> bytes:
-    context: dict[str, Any] = {"fqdn": os.uname().nodename, "application": "balog", "process": os.getpid()}
-    run_id = os.environ.get("BALOG_RUN_ID")
-    if run_id and run_id.isprintable():
-        context["run_id"] = run_id
-    payload = {"cls_type": "state", "version": "1.0.0", "value": Raw(value)}
-    return encode(Event.new("singer.state", payload, context=context))
-
-
-def _topic_outbox(config: StateTopic, say: Callable[[str], None]) -> Outbox:
-    try:
-        from balog.sinks import TopicSinkConfig
-
-        sink = TopicSinkConfig(url=config.url, topic=config.topic).build()
-    except ConfigError as error:
-        raise ConfigError(error.reason, error.source, "$.state.topic") from None
-
-    def publish(items: Sequence[bytes]) -> None:
-        outcome = attempt(sink.write, [Delivery(decode(item), item) for item in items])
-        if outcome.dead:
-            say(f"state topic {config.topic}: {len(outcome.dead)} STATE refused: {next(iter(outcome.dead.values()))}")
-        if outcome.left and outcome.error is not None:
-            raise outcome.error
-
-    return Outbox(
-        f"state topic {config.topic}",
-        publish,
-        say,
-        pause=0.0,
-        most=MAX_EVENTS,
-        most_bytes=MAX_EVENT_BYTES,
-        finish=sink.close,
     )

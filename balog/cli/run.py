@@ -37,7 +37,7 @@ def command(path: str | None, name: str | None, cmd: tuple[str, ...]) -> None:
     \b
     run.json:
       {"sinks": [{"type": "store", "path": "archive", "topic": "singer-events"}],
-       "count": true, "invalid_lines": "quarantine", "quarantine": {"path": "invalid.jsonl"}}
+       "count": true, "quarantine": {"path": "invalid.jsonl"}}
     """
     config = RunConfig(in_band=True)
     if path is not None:

@@ -153,11 +153,11 @@ def _payload(
 ) -> Any:
     make = partial(payload_of, strict=recorder.strict, encoder=recorder.encoder)
     extra = record.__dict__
-    metric = _metric_of(record.msg, args, recorder.max_tag_sets)
+    metric = _metric_of(record.msg, args)
     if metric is not None:
         return make("", metric, record.exc_info, fields)
     for name in extra.keys() & _METRIC_NAMES:
-        metric = _metric(extra[name], recorder.max_tag_sets)
+        metric = _metric(extra[name])
         if metric is not None:
             del fields[name]
             fields.setdefault("message", message)
@@ -174,14 +174,14 @@ def _payload(
     return log_payload(message, record.levelname, logger=record.name, fields=fields, **exception)
 
 
-def _metric_of(message: Any, args: tuple[Any, ...], limit: int) -> dict[str, Any] | None:
+def _metric_of(message: Any, args: tuple[Any, ...]) -> dict[str, Any] | None:
     """Return the metric in ``METRIC: %s``, in any form of its point."""
     if not isinstance(message, str) or not message.startswith("METRIC"):
         return None
-    return _metric(args[0] if args else message[6:].lstrip(": "), limit)
+    return _metric(args[0] if args else message[6:].lstrip(": "))
 
 
-def _metric(point: Any, limit: int) -> dict[str, Any] | None:
+def _metric(point: Any) -> dict[str, Any] | None:
     """Return the payload of a point: JSON text, singer-python's ``Point``, the SDK's with ``to_dict``, a dict."""
     if isinstance(point, str):
         try:
@@ -196,7 +196,7 @@ def _metric(point: Any, limit: int) -> dict[str, Any] | None:
     if payload is None or not payload["metric"] or not math.isfinite(payload["value"]):
         return None
     tags = payload["tags"] if isinstance(payload["tags"], dict) else {}
-    payload["tags"] = capped(limit, payload["metric"], json_tags(tags))
+    payload["tags"] = capped(payload["metric"], json_tags(tags))
     return payload
 
 

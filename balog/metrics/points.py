@@ -89,7 +89,7 @@ def write(point: Point, channel: str | None = None, context: Mapping[str, Any] |
         "type": point.metric_type,
         "metric": name,
         "value": value,
-        "tags": capped(recorder.max_tag_sets, name, tags),
+        "tags": capped(name, tags),
     }
     emit("INFO", channel, payload, context=context)
 
@@ -144,21 +144,24 @@ def _text(value: Any) -> str:
     return text if len(text) <= _MAX_TAG else text[:_MAX_TAG] + "…"
 
 
-_cardinality: tuple[int, Cardinality] | None = None
+MAX_TAG_SETS = 1000
+"""Sets of tags that one metric may have before further ones are folded."""
+
+_cardinality: Cardinality | None = None
 
 
-def capped(limit: int, metric: str, tags: dict[str, Any]) -> dict[str, Any]:
-    """Fold the tags of a metric that has more sets of them than ``configure(max_tag_sets=…)`` allows."""
+def capped(metric: str, tags: dict[str, Any]) -> dict[str, Any]:
+    """Fold the tags of a metric that has too many sets of them; see ``balog.cardinality.Cardinality``."""
     global _cardinality
-    if not tags or not limit:
+    if not tags:
         return tags
-    if _cardinality is None or _cardinality[0] != limit:
+    if _cardinality is None:
         from balog.cardinality import Cardinality
 
-        _cardinality = limit, Cardinality(limit)
-    return dict(_cardinality[1].admit(metric, tags))
+        _cardinality = Cardinality(MAX_TAG_SETS)
+    return dict(_cardinality.admit(metric, tags))
 
 
 def folded() -> dict[str, int]:
     """Return the number of values with a replaced tag, by metric with too many sets of tags."""
-    return {} if _cardinality is None else _cardinality[1].folded
+    return {} if _cardinality is None else _cardinality.folded

@@ -1,4 +1,4 @@
-"""Events into a file, one per line, with rotation by size."""
+"""Events into a file, one per line."""
 
 from __future__ import annotations
 
@@ -9,28 +9,22 @@ import weakref
 
 from balog.local_path import local_path
 from balog.outputs.base import LogOutput
-from balog.storage.local_files import is_at, lock, unlock
+from balog.storage.local_files import is_at
 
 
 class FileOutput(LogOutput):
     """JSON lines appended to a file that any number of threads and processes share.
 
-    Each event is one write. Before the file exceeds ``max_bytes`` it becomes ``PATH.1``, ``PATH.1`` becomes ``PATH.2``,
-    and so on up to ``backups``; without backups it is deleted. If another process moved the file, the next event opens
-    a new one.
+    Each event is one write. If another process moved the file, as logrotate does, the next event opens a new one.
 
     Args:
         path: the file; its folder is created if necessary.
-        max_bytes: the size limit; 0 for none.
-        backups: how many rotated files are kept.
     """
 
     _descriptor: int | None = None
 
-    def __init__(self, path: str | os.PathLike[str], max_bytes: int = 0, backups: int = 5) -> None:
+    def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.path.abspath(local_path(os.fspath(path), "file"))
-        self._max_bytes = max_bytes
-        self._backups = backups
         self._lock = threading.RLock()
         self._is_torn = False
         _outputs.add(self)
@@ -39,7 +33,7 @@ class FileOutput(LogOutput):
         """Append one line."""
         line = event + b"\n"
         with self._lock:
-            descriptor = self._open_current(len(line))
+            descriptor = self._open_current()
             if self._is_torn:  # a full disk took a part of a line; the next one begins on a new line
                 line = b"\n" + line
             written = os.write(descriptor, line)
@@ -63,21 +57,15 @@ class FileOutput(LogOutput):
         if descriptor is not None:
             os.close(descriptor)
 
-    def _open_current(self, more: int) -> int:
-        """Return the descriptor of the file at the path, after a rotation if it has no room for so many bytes."""
-        for _ in range(_MAX_ATTEMPTS):
-            descriptor = self._descriptor
-            if descriptor is None:
-                descriptor = self._descriptor = self._open()
-            state = os.fstat(descriptor)  # one call for both checks, since every event passes here
-            if _identity(self.path) != (state.st_dev, state.st_ino):
-                self._close()
-            elif self._has_room(state.st_size, more) or not self._rotate(descriptor):
-                return descriptor
-        return self._descriptor or self._open()
-
-    def _has_room(self, size: int, more: int) -> bool:
-        return not self._max_bytes or not size or size + more <= self._max_bytes
+    def _open_current(self) -> int:
+        """Return the descriptor of the file at the path."""
+        descriptor = self._descriptor
+        if descriptor is not None and not is_at(self.path, descriptor):
+            self._close()
+            descriptor = None
+        if descriptor is None:
+            descriptor = self._descriptor = self._open()
+        return descriptor
 
     def _open(self) -> int:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
@@ -89,35 +77,12 @@ class FileOutput(LogOutput):
         self._is_torn = _ends_in_partial_line(descriptor, self.path)
         return descriptor
 
-    def _rotate(self, descriptor: int) -> bool:
-        """Rotate the files, unless another process has just done so. Return False if that is not possible.
-
-        The file is then written to although it is too large, so that no event is lost.
-        """
-        lock(descriptor)
-        try:
-            if not is_at(self.path, descriptor):
-                return True
-            if not self._backups:
-                os.unlink(self.path)
-                return True
-            for number in range(self._backups - 1, 0, -1):
-                if os.path.exists(f"{self.path}.{number}"):
-                    os.replace(f"{self.path}.{number}", f"{self.path}.{number + 1}")
-            os.replace(self.path, f"{self.path}.1")
-        except OSError:
-            return False
-        finally:
-            unlock(descriptor)
-        return True
-
     def _reopen(self) -> None:
         """Open the file again in a forked child, because a lock on the inherited file would be the parent's, too."""
         self._lock = threading.RLock()
         self._close()
 
 
-_MAX_ATTEMPTS = 20
 _outputs: weakref.WeakSet[FileOutput] = weakref.WeakSet()
 
 
@@ -140,11 +105,3 @@ def _ends_in_partial_line(descriptor: int, path: str) -> bool:
             return file.read(1) not in (b"\n", b"")
     except OSError:  # the file is writable and not readable
         return False
-
-
-def _identity(path: str) -> tuple[int, int] | None:
-    try:
-        state = os.stat(path)
-    except FileNotFoundError:
-        return None
-    return state.st_dev, state.st_ino

@@ -17,7 +17,7 @@ from balog.outputs.stdio import SingerOutput, StderrOutput
 
 _STREAMS: dict[str, type[LogOutput]] = {"console": ConsoleOutput, "singer": SingerOutput, "stderr": StderrOutput}
 _FORMS = (
-    "console, singer, stderr, logging, file:PATH?max_bytes=N&backups=N, local:PATH?topic=NAME, sqs:REGION?topic=NAME, "
+    "console, singer, stderr, logging, file:PATH, local:PATH?topic=NAME, sqs:REGION?topic=NAME, "
     "kafka:HOST:PORT?topic=NAME, store:PATH?topic=NAME, https://SERVICE?token_env=NAME&spool=PATH&sync=SECONDS, or "
     "a sink's config as an object"
 )
@@ -35,7 +35,7 @@ def open_output(where: str | Mapping[str, Any]) -> LogOutput:
             - ``singer``, ``stderr`` or ``console``
             - ``logging``, the handlers of the standard library's logging
             - an ``ObjectName``, for an object of the program
-            - ``file:PATH`` with ``max_bytes`` and ``backups``
+            - ``file:PATH``
             - a topic backend, ``local:PATH``, ``sqs:REGION``, ``kafka:HOST:PORT`` or that of another package, with
               ``topic`` (``events`` by default) and the backend's own options, and ``%2C`` for a comma where commas
               separate outputs
@@ -67,7 +67,9 @@ def open_output(where: str | Mapping[str, Any]) -> LogOutput:
     if scheme == "file":
         from balog.outputs.file import FileOutput
 
-        return FileOutput(path, **_numbers(where, options, ("max_bytes", "backups")))
+        if options:
+            raise ConfigError(f"output {_name(where)}: no option {min(options)!r}; logrotate rotates files")
+        return FileOutput(path)
     if scheme in _SERVICES:
         return _open_service(where, f"{scheme}:{path}", options)
     topic = options.pop("topic", _DEFAULT_TOPIC)
@@ -169,12 +171,3 @@ def _split(where: str, rest: str) -> tuple[str, dict[str, str]]:
 def _name(where: str) -> str:
     place = where.partition("?")[0]
     return repr(place[:80] if "@" not in place else place.partition(":")[0] + ":…")  # before an @ are credentials
-
-
-def _numbers(where: str, options: dict[str, str], known: tuple[str, ...]) -> dict[str, int]:
-    for name, value in options.items():
-        if name not in known:
-            raise ConfigError(f"output {_name(where)}: no option {name!r}; there are {', '.join(known)}")
-        if not (value.isascii() and value.isdigit()):
-            raise ConfigError(f"output {_name(where)}: {name} is a number, not {value[:20]!r}")
-    return {name: int(value) for name, value in options.items()}

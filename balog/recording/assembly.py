@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from balog.errors import ConfigError
 from balog.outputs import default_output, open_output
-from balog.recording.callsites import CallsiteFinder
+from balog.recording import callsites
 from balog.recording.context import ProcessContext
 from balog.recording.conversions import check_encoders
 from balog.recording.levels import parse_threshold
@@ -62,9 +62,7 @@ def build_recorder(
     outputs = default_output() if settings.output is None else settings.output
     with _blaming("output", sources):
         routes = [_open_route(entry, threshold) for entry in (outputs if isinstance(outputs, list) else [outputs])]
-    application, version = settings.application, settings.application_version
-    if application is None:
-        application, version = program[0], version or program[1]
+    application, version = (settings.application, None) if settings.application is not None else program
     return Recorder(
         routes,
         ProcessContext(application, version, redactor.redact_encoded if redactor else None),
@@ -72,8 +70,7 @@ def build_recorder(
         levels=levels,
         validator=validator,
         processors=processors,
-        callsites=_finder(settings.callsite),
-        max_tag_sets=settings.max_tag_sets,
+        callsites=callsites.DEFAULT if settings.callsite else None,
         strict=settings.strict,
         encoder=ValueEncoder(encoders),
     )
@@ -103,9 +100,3 @@ def _open_route(entry: str | OutputConfig, threshold: int) -> OutputRoute:
     name = entry.to if isinstance(entry.to, str) else str(entry.to.get("type"))
     own = threshold if entry.level is None else parse_threshold(entry.level)
     return OutputRoute(name.partition("?")[0], open_output(entry.to), own, where, has_own_level=entry.level is not None)
-
-
-def _finder(callsite: bool | list[str]) -> CallsiteFinder | None:
-    if isinstance(callsite, list):
-        return CallsiteFinder(callsite)
-    return CallsiteFinder() if callsite else None

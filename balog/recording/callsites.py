@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from types import FrameType
 from typing import Any
 
@@ -19,18 +19,13 @@ _MAX_KNOWN = 2048
 
 
 class CallsiteFinder:
-    """Finds the caller of a logger.
+    """Finds the caller of a logger."""
 
-    Args:
-        wrappers: modules, with those below them, that wrap the logger: their caller is the callsite.
-    """
-
-    def __init__(self, wrappers: Iterable[str] = ()) -> None:
-        self._inner = (*_OWN, *wrappers)
+    def __init__(self) -> None:
         self._is_inner: dict[str, bool] = {}
 
     def find(self, stacklevel: int = 1, depth: int = 3) -> FrameType | None:
-        """Return the frame that logs: the innermost one outside of loggers and wrappers; None without one.
+        """Return the frame that logs: the innermost one outside of loggers; None without one.
 
         Args:
             stacklevel: 2 for the caller of that frame, and so on, as in the standard library.
@@ -50,11 +45,9 @@ class CallsiteFinder:
         return frame
 
     def _belongs(self, frame: FrameType) -> bool:
-        """Return whether a frame is of a logger or a wrapper; cached by file, unless several modules share its name."""
+        """Return whether a frame is of a logger; cached by file, unless several modules share its name."""
         module, file = frame.f_globals.get("__name__"), frame.f_code.co_filename
-        is_inner = isinstance(module, str) and any(
-            module == name or module.startswith(f"{name}.") for name in self._inner
-        )
+        is_inner = isinstance(module, str) and any(module == name or module.startswith(f"{name}.") for name in _OWN)
         if not file.startswith("<") and len(self._is_inner) < _MAX_KNOWN:
             self._is_inner[file] = is_inner
         return is_inner
@@ -94,4 +87,4 @@ def format_stack(frame: FrameType) -> str:
 
 
 DEFAULT = CallsiteFinder()
-"""Finds callers without wrappers."""
+"""The finder of all loggers, for its cache."""

@@ -53,11 +53,9 @@ def configure(
     level: str | None = None,
     levels: Mapping[str, str] | None = None,
     application: str | None = None,
-    application_version: str | None = None,
     redact: bool | Mapping[str, Any] | None = None,
-    max_tag_sets: int | None = None,
     validate: Literal["off", "tag", "raise"] | None = None,
-    callsite: bool | Sequence[str] | None = None,
+    callsite: bool | None = None,
     strict: bool | None = None,
     processors: Sequence[Callable[[Any, str, dict[str, Any]], Any]] = (),
     encoders: Mapping[type, Callable[[Any], Any]] | None = None,
@@ -69,7 +67,7 @@ def configure(
     Args:
         output: ``singer`` (LOG messages on stdout), ``stderr`` (JSON lines), ``console`` (lines for people),
             ``logging`` (the standard library's handlers), a callable (called with each ``Event``), a text or binary
-            stream (JSON lines), a URL such as ``file:app.jsonl?max_bytes=10000000&backups=3`` or
+            stream (JSON lines), a URL such as ``file:app.jsonl`` or
             ``local:topics?topic=events``, a sink's config; or a list of these, each also as
             ``{"to": …, "level": …, "where": …}``. Default: ``BALOG_OUTPUT`` (separated by commas), else ``console`` if
             stderr is a terminal and ``stderr`` if it is not.
@@ -81,13 +79,10 @@ def configure(
             pattern wins, see ``balog.recording.levels.ChannelLevels``. ``OFF`` turns a channel off. An output's own
             level applies in addition.
         application: its name in every event's context. Default: the program's file name.
-        application_version: its version, likewise. Default: that of the distribution that owns the running program.
         redact: whether to redact secrets in events, or rules as ``balog.redaction.from_config`` reads them.
-        max_tag_sets: the number of sets of tags that one metric may have, 0 for no limit. Further ones are folded; see
-            ``balog.cardinality.Cardinality``. Default: 1000.
         validate: check payloads of declared types: ``off``, ``tag`` (report in ``payload.problem``) or ``raise``.
         callsite: whether events of loggers have ``callsite`` in their context: ``file``, ``line`` and ``func`` of the
-            caller. A list of modules, such as ``["shop.log"]``, names wrappers of the logger, whose callers count.
+            caller.
         strict: raise errors of logging instead of writing the event as well as possible. For tests.
         processors: structlog's processors, run before a logger's call becomes an event.
         encoders: functions that convert values of your types to data, by class (``docs/reference/values.md``).
@@ -100,9 +95,7 @@ def configure(
         "level": level,
         "levels": levels,
         "application": application,
-        "application_version": application_version,
         "redact": redact,
-        "max_tag_sets": max_tag_sets,
         "validate": validate,
         "callsite": callsite,
         "strict": strict,

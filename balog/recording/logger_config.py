@@ -52,12 +52,11 @@ class LoggerConfig(Struct, forbid_unknown_fields=True, kw_only=True):
             "level": "INFO",
             "levels": {"urllib3.*": "WARNING"},
             "application": "shop",
-            "application_version": "1.4.0",
         },
         {
             "output": ["stderr", {"to": {"type": "statsd"}, "level": "INFO", "where": "cls_type = 'metric'"}],
             "redact": {"emails": True},
-            "callsite": ["file", "line"],
+            "callsite": True,
         },
     )
 
@@ -67,19 +66,12 @@ class LoggerConfig(Struct, forbid_unknown_fields=True, kw_only=True):
         dict[Pattern, str], Meta(description="The lowest level that passes, by patterns of channels such as urllib3.*.")
     ] = {}
     application: Annotated[str, Meta(description="The application's name in the context of events.")] | None = None
-    application_version: Annotated[str, Meta(description="Its version in the context of events.")] | None = None
     redact: bool | Annotated[dict[str, Any], Meta(extra_json_schema=REDACTION_SCHEMA)] = True
-    max_tag_sets: Annotated[
-        int, Meta(ge=0, description="Sets of tags that one metric may have; further ones are folded. 0 is no limit.")
-    ] = 1000
     validate: Annotated[
         Literal["off", "tag", "raise"],
         Meta(description="Check payloads of declared types: report errors in payload.problem (tag), or raise them."),
     ] = "off"
-    callsite: Annotated[
-        bool | list[Annotated[str, Meta(min_length=1)]],
-        Meta(description="Write file, line and func of each call into the context, or those that are named."),
-    ] = False
+    callsite: Annotated[bool, Meta(description="Write file, line and func of each call into the context.")] = False
     strict: Annotated[
         bool, Meta(description="Raise errors of logging instead of writing the event as well as possible.")
     ] = False

@@ -38,7 +38,6 @@ class Recorder(EventRenderer):
         processors: callables of structlog's form ``(logger, level, event_dict) -> event_dict``, run before a logger's
             call becomes an event.
         callsites: finds the caller of a logger, whose place goes to the context.
-        max_tag_sets: the number of sets of tags that a metric may have before further ones are folded; 0 for no limit.
         strict: whether errors are raised.
         encoder: encodes payloads and bound values.
 
@@ -58,14 +57,12 @@ class Recorder(EventRenderer):
         validator: DeclaredTypeValidator | None = None,
         processors: Sequence[Callable[[Any, str, dict[str, Any]], Any]] = (),
         callsites: CallsiteFinder | None = None,
-        max_tag_sets: int = 0,
         strict: bool = False,
         encoder: ValueEncoder | None = None,
     ) -> None:
         super().__init__(process_context, redactor, validator, callsites, strict, encoder or ValueEncoder())
         self.routes = tuple(routes)
         self.processors = tuple(processors)
-        self.max_tag_sets = max_tag_sets
         self.lost = 0
         self._only = self.routes[0] if len(routes) == 1 and routes[0].where is None else None
         self._has_conditions = any(route.where is not None for route in routes)
@@ -112,7 +109,6 @@ class Recorder(EventRenderer):
             validator=self.validator,
             processors=self.processors,
             callsites=self.callsites,
-            max_tag_sets=self.max_tag_sets,
             strict=strict,
             encoder=self.encoder,
         )

@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 
 from balog.broker.config import RunConfig
+from balog.broker.quarantine import QuarantineConfig
 from balog.event import decode
 from balog.singer import parse_log, to_event
+from tests.waiting import wait_for
 
 BALOG = [sys.executable, "-m", "balog"]
 RECORD = b'{"type": "RECORD", "stream": "a", "record": 1}\n'
@@ -260,6 +262,11 @@ JUNK = [
 ]
 
 
+def full(folder):
+    """Return the config of a quarantine that a line of 5000 bytes does not go into."""
+    return {"quarantine": {"path": str(folder / "junk.jsonl"), "max_bytes": 4096}}
+
+
 class TestJunk:
     def test_it_passes_by_default(self):
         data = b"".join(JUNK) + RECORD
@@ -269,7 +276,7 @@ class TestJunk:
 
     def test_it_goes_to_quarantine_and_the_messages_go_on(self, folder):
         data = b"".join(RECORD + line for line in JUNK) + STATE
-        config = write_config(folder, invalid_lines="quarantine", quarantine={"path": str(folder / "junk.jsonl")})
+        config = write_config(folder, quarantine={"path": str(folder / "junk.jsonl")})
         done = sidecar("cat", options=config, input=data)
         assert (done.returncode, done.stdout) == (0, RECORD * len(JUNK) + STATE)
         kept = [json.loads(line) for line in (folder / "junk.jsonl").read_bytes().splitlines()]
@@ -281,21 +288,18 @@ class TestJunk:
         assert (report.payload["junk"], report.payload["outcome"]) == (len(JUNK), "succeeded")
 
     def test_a_truncated_last_line_is_junk(self, folder):
-        config = write_config(folder, invalid_lines="quarantine", quarantine={"path": str(folder / "junk.jsonl")})
+        config = write_config(folder, quarantine={"path": str(folder / "junk.jsonl")})
         done = sidecar("cat", options=config, input=RECORD + RECORD[:20])
         assert done.stdout == RECORD
         assert json.loads((folder / "junk.jsonl").read_bytes())["raw"] == RECORD[:20].decode()
 
     def test_a_quarantine_that_is_full_ends_the_run(self, folder):
-        config = write_config(
-            folder, invalid_lines="quarantine", quarantine={"path": str(folder / "junk.jsonl"), "max_bytes": 4096}
-        )
-        done = sidecar("cat", options=config, input=RECORD + b"x" * 5000 + b"\n" + RECORD)
+        done = sidecar("cat", options=write_config(folder, **full(folder)), input=RECORD + b"x" * 5000 + b"\n" + RECORD)
         assert (done.returncode, done.stdout) == (1, RECORD)
         assert b"is full" in done.stderr
         assert "is full" in report_of(folder).payload["problem"]
 
-    def test_it_ends_the_run_where_it_is_to_fail(self, folder):
+    def test_the_tap_of_a_run_that_ends_is_asked_to_end(self, folder):
         """Given a tap that would go on for ever, then it is asked to end and nothing after the junk passes."""
         code = """
 import signal, sys, time
@@ -305,23 +309,21 @@ def stop(number, frame):
     sys.exit(0)
 signal.signal(signal.SIGTERM, stop)
 print('{"type": "RECORD", "stream": "a", "record": 1}')
-print('password=hunter2', flush=True)
+print('x' * 5000, flush=True)
 while True: time.sleep(1)
 """
-        done = sidecar(*python(code), options=write_config(folder, invalid_lines="fail"))
+        done = sidecar(*python(code), options=write_config(folder, **full(folder)))
         assert (done.returncode, done.stdout) == (1, RECORD)
-        assert b"(no JSON object), and 'invalid_lines' is 'fail'" in done.stderr
-        assert b"hunter2" not in done.stderr
         log, report = archived(folder)
         assert log.payload["message"] == "stopping"
         assert (report.payload["exit_code"], report.payload["outcome"], report.payload["junk"]) == (1, "failed", 1)
-        assert "no JSON object" in report.payload["problem"]
+        assert "is full" in report.payload["problem"]
 
     def test_a_tap_that_does_not_heed_the_request_is_killed(self, folder):
-        code = "import signal, time; signal.signal(15, signal.SIG_IGN); print('x', flush=True); time.sleep(600)"
+        code = "import signal, time; signal.signal(15, signal.SIG_IGN); print('x' * 5000, flush=True); time.sleep(600)"
         wrapped = f"from balog.broker import sidecar; sidecar._GRACE_SECONDS = 0.3; {MAIN}"
         done = subprocess.run(
-            [sys.executable, "-c", wrapped, "run", *write_config(folder, invalid_lines="fail"), "--", *python(code)],
+            [sys.executable, "-c", wrapped, "run", *write_config(folder, **full(folder)), "--", *python(code)],
             capture_output=True,
             timeout=120,
         )
@@ -329,7 +331,7 @@ while True: time.sleep(1)
         assert report_of(folder).payload["signal"] == "SIGKILL"
 
     def test_junk_at_the_very_end_fails_too(self, folder):
-        done = sidecar("cat", options=write_config(folder, in_band=True, invalid_lines="fail"), input=RECORD + b"oh")
+        done = sidecar("cat", options=write_config(folder, in_band=True, **full(folder)), input=RECORD + b"o" * 5000)
         assert done.returncode == 1
         assert done.stdout.startswith(RECORD)
         assert logs_in(done.stdout)[-1].payload["exit_code"] == 1
@@ -412,13 +414,6 @@ while True: signal.pause()
 
 def state_of(pid):
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-
-
-def wait_for(condition, seconds=30):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it never came to that"
-        time.sleep(0.02)
 
 
 class TestLogLines:
@@ -504,10 +499,7 @@ class TestConfig:
         ("config", "said"),
         [
             ({"sinks": [{"type": "nowhere"}]}, "$.sinks[0]: there is no type 'nowhere'"),
-            ({"invalid_lines": "drop"}, "$.invalid_lines"),
-            ({"invalid_lines": "quarantine"}, '$.quarantine: invalid_lines is "quarantine"; add its file'),
-            ({"invalid_lines": "quarantine", "quarantine": {"path": "/proc/nowhere/x"}}, "$.quarantine.path"),
-            ({"quarantine": {"path": "x"}}, '$.quarantine: nothing goes there while "invalid_lines" is "pass"'),
+            ({"quarantine": {"path": "/proc/nowhere/x"}}, "$.quarantine.path"),
             ({"strip": True}, "strip"),
             ({"sinks": [{"type": "store", "path": "x", "topic": "a/b"}]}, "$.sinks[0].topic"),
         ],
@@ -526,7 +518,7 @@ class TestConfig:
             (RunConfig(in_band=True), True),
             (RunConfig(count=True), True),
             (RunConfig(state=True), True),
-            (RunConfig(invalid_lines="fail"), True),
+            (RunConfig(quarantine=QuarantineConfig(path="x")), True),
         ],
     )
     def test_the_stream_is_looked_at_only_when_something_asks_for_it(self, config, looks):

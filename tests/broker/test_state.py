@@ -3,7 +3,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import msgspec
@@ -13,13 +12,11 @@ from hypothesis import strategies as st
 
 from balog.broker import outbox as outbox_module
 from balog.broker import state as state_module
-from balog.broker.state import StateConfig, StateKeeper, StateTopic, read_value
+from balog.broker.state import StateConfig, StateKeeper, read_value
 from balog.errors import ConfigError
-from balog.event import decode
-from balog.payload import StatePayload, read
 from balog.storage import StorageError
 from balog.storage.local import LocalStorage
-from balog.topics import open_topics
+from tests.waiting import wait_for
 
 
 def line(number):
@@ -46,13 +43,6 @@ class World:
 @pytest.fixture
 def world():
     return World()
-
-
-def wait_for(condition):
-    until = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < until, "it did not come"
-        time.sleep(0.01)
 
 
 def passed(keeper, number):
@@ -190,59 +180,6 @@ class TestStore:
         assert path.read_bytes() == value(7)
 
 
-class TestTopic:
-    def test_each_state_is_an_event(self, tmp_path, world, monkeypatch):
-        monkeypatch.setenv("BALOG_RUN_ID", "run-1")
-        keeper = world.keeper(topic=StateTopic(url=f"local:{tmp_path}", topic="states"))
-        for number in range(5):
-            keeper.edit("STATE", line(number))
-        keeper.close(went_on=True)
-
-        events = received(tmp_path, "states")
-        assert [read(event).value for event in events] == [json.loads(value(number)) for number in range(5)]
-        assert {(event.header.channel, event.header.context["run_id"]) for event in events} == {
-            ("singer.state", "run-1")
-        }
-        assert isinstance(read(events[0]), StatePayload)
-
-    def test_a_topic_that_fails_for_a_while_gets_each_once(self, tmp_path, world, monkeypatch):
-        monkeypatch.setattr(outbox_module, "_RETRY_SECONDS", 0.01)
-        (tmp_path / "topics").write_text("a file where the folder should be")
-        keeper = world.keeper(topic=StateTopic(url=f"local:{tmp_path / 'topics'}", topic="states"))
-        for number in range(3):
-            keeper.edit("STATE", line(number))
-            keeper.due()
-        wait_for(lambda: world.said)
-        (tmp_path / "topics").unlink()
-        keeper.close(went_on=True)
-
-        assert len(received(tmp_path / "topics", "states")) == 3
-
-    def test_too_many_waiting_are_dropped_from_the_oldest_and_counted(self, tmp_path, world, monkeypatch):
-        monkeypatch.setattr(state_module, "MAX_EVENTS", 10)
-        (tmp_path / "topics").write_text("a file where the folder should be")
-        keeper = world.keeper(topic=StateTopic(url=f"local:{tmp_path / 'topics'}", topic="states"))
-        for number in range(25):
-            keeper.edit("STATE", line(number))
-            keeper.due()
-        wait_for(lambda: world.said)
-        (tmp_path / "topics").unlink()
-        keeper.close(went_on=True)
-
-        assert [read(event).value for event in received(tmp_path / "topics", "states")] == [
-            json.loads(value(number)) for number in range(15, 25)
-        ]
-        assert "15 STATE messages were dropped" in world.said[-1]
-
-
-def received(folder, name):
-    home = open_topics(f"local:{folder}")
-    topic = home.topic(name)
-    events = [decode(item.body) for item in topic.receive("reader", 500, 0.0, 30.0)]
-    home.close()
-    return events
-
-
 class TestHold:
     def test_a_state_goes_on_once_the_events_before_it_are_safe(self, world):
         keeper = world.keeper(hold=True)
@@ -351,7 +288,6 @@ def test_a_value_comes_out_byte_for_byte(value, key):
         ({"hold": True, "options": {"a": 1}}, "for a store"),
         ({"store": ""}, "length"),
         ({"store": "x", "every": -1}, ">= 0"),
-        ({"topic": {"url": "x"}}, "topic"),
         ({"store": "x", "hodl": True}, "hodl"),
     ],
 )
@@ -365,7 +301,6 @@ def test_a_config_that_cannot_be_is_refused(config, reason):
     [
         ({"store": "https://x/y"}, "$.state.store"),
         ({"store": "s3://b/x", "options": {"key": "hunter2"}}, "$.state.options.key"),
-        ({"topic": StateTopic(url="nosuch:x", topic="t")}, "$.state.topic"),
     ],
 )
 def test_what_cannot_be_stored_to_is_said_with_its_place(world, config, path):

@@ -135,9 +135,9 @@ def test_other_configs_are_checked_by_their_own_form(write):
     done = check(write({"hots": "localhost"}), "--for", "broker-statsd")
     assert done.returncode == 2
     assert "did you mean 'host'?" in done.stderr
-    done = check(write({"invalid_lines": "burn"}), "--for", "run")
+    done = check(write({"count": "yes"}), "--for", "run")
     assert done.returncode == 2
-    assert "$.invalid_lines: " in done.stderr
+    assert "$.count: " in done.stderr
 
 
 def test_what_is_wrong_with_one_part_hides_nothing_of_another(write, tmp_path):
@@ -159,13 +159,6 @@ def test_what_is_wrong_with_one_part_hides_nothing_of_another(write, tmp_path):
     expected = [[f":1:{text.index(json.dumps(key)) + 1}", place] for key, place in keys.items()]
     quarantine = [f":1:{text.rindex(json.dumps('path')) + 1}", "$.quarantine.path"]
     assert places == [*expected, quarantine, ["", "4 problems"]]
-
-
-@pytest.mark.parametrize("config", [{"invalid_lines": "quarantine"}, {"quarantine": {"path": "junk.jsonl"}}])
-def test_a_sidecars_config_that_would_be_refused_is_not_ok(write, tmp_path, config):
-    done = check(write(config), "--for", "run")
-    assert done.returncode == 2
-    assert "$.quarantine: " in done.stderr
 
 
 def test_connect_tries_each_sink(write, tmp_path):

@@ -24,9 +24,11 @@ from hypothesis import strategies as st
 
 import balog
 from balog import configure, handlers
+from balog.cardinality import Cardinality
 from balog.errors import ConfigError
 from balog.event import Event, decode, encode
 from balog.handlers import EventFormatter, EventHandler
+from balog.metrics import points
 from balog.outputs import LogOutput
 from balog.payload import LogPayload, MetricPayload, read
 from balog.recording import configuration
@@ -376,8 +378,10 @@ class TestMetrics:
         assert (payload["cls_type"], payload["metric"], payload["value"]) == ("metric", "depth", 7)
         assert (payload["tags"], payload["message"], payload["shard"]) == ({}, "queue looked at", 2)
 
-    def test_too_many_sets_of_tags_are_folded(self, lines: Lines, logger: logging.Logger) -> None:
-        configuration.swap(Recorder([OutputRoute("lines", lines)], ProcessContext("app"), max_tag_sets=10, strict=True))
+    def test_too_many_sets_of_tags_are_folded(
+        self, lines: Lines, logger: logging.Logger, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(points, "_cardinality", Cardinality(10))
         for user in range(50):
             point = {"type": "counter", "metric": "logins", "value": 1, "tags": {"user": user}}
             logger.info("METRIC: %s", json.dumps(point))

@@ -24,8 +24,9 @@ from jsonschema import Draft202012Validator
 
 import balog
 from balog import metrics
+from balog.cardinality import Cardinality
 from balog.event import Event, decode
-from balog.metrics import Metric, Point, Status, Tag, meters
+from balog.metrics import Metric, Point, Status, Tag, meters, points
 from balog.metrics.ticker import Ticker
 from balog.outputs import LogOutput
 from balog.payload import MetricPayload, read
@@ -361,8 +362,8 @@ class TestTags:
 
         assert len(lines.take()[3]["query"]) == 1001
 
-    def test_too_many_different_ones_are_folded(self, lines: Lines) -> None:
-        configuration.swap(Recorder([OutputRoute("lines", lines)], ProcessContext("app"), max_tag_sets=10, strict=True))
+    def test_too_many_different_ones_are_folded(self, lines: Lines, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(points, "_cardinality", Cardinality(10))
         for user in range(100):
             with metrics.Counter("capped", {"user": user}) as counter:
                 counter.increment()

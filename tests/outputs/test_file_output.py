@@ -2,7 +2,6 @@ import json
 import os
 import subprocess
 import sys
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -39,80 +38,33 @@ def test_its_folder_is_made_and_home_is_meant_by_a_tilde(tmp_path: Path, monkeyp
     assert lines_of(tmp_path / "a" / "b" / "app.jsonl") == [{"n": 1, "text": ""}]
 
 
-class TestRotation:
-    def test_a_file_that_would_grow_too_large_is_moved_aside(self, tmp_path: Path) -> None:
-        path = tmp_path / "app.jsonl"
-        output = FileOutput(path, max_bytes=100, backups=2)
-        write_all(output, *(number(n, 20) for n in range(9)))  # each is 37 to 38 bytes long
-
-        names = ["app.jsonl.2", "app.jsonl.1", "app.jsonl"]
-        assert sorted(os.listdir(tmp_path)) == sorted(names)
-        assert [line["n"] for line in lines_of(*(tmp_path / name for name in names))] == [4, 5, 6, 7, 8]
-        assert all((tmp_path / name).stat().st_size <= 100 for name in names)
-
-    def test_without_backups_it_begins_anew(self, tmp_path: Path) -> None:
-        path = tmp_path / "app.jsonl"
-        write_all(FileOutput(path, max_bytes=100, backups=0), *(number(n, 20) for n in range(5)))
-
-        assert os.listdir(tmp_path) == ["app.jsonl"]
-        assert [line["n"] for line in lines_of(path)] == [4]
-
-    def test_an_event_larger_than_a_file_may_be_has_one_for_itself(self, tmp_path: Path) -> None:
-        path = tmp_path / "app.jsonl"
-        write_all(FileOutput(path, max_bytes=50), number(0), number(1, 500), number(2))
-
-        assert [line["n"] for line in lines_of(path)] == [2]
-        assert [line["n"] for line in lines_of(tmp_path / "app.jsonl.1")] == [1]
-        assert [line["n"] for line in lines_of(tmp_path / "app.jsonl.2")] == [0]
-
-    def test_one_that_cannot_be_moved_grows_on(self, tmp_path: Path) -> None:
-        path = tmp_path / "app.jsonl"
-        (tmp_path / "app.jsonl.1").mkdir()
-        (tmp_path / "app.jsonl.1" / "kept").touch()
-        write_all(FileOutput(path, max_bytes=50, backups=1), *(number(n, 20) for n in range(4)))
-
-        assert [line["n"] for line in lines_of(path)] == [0, 1, 2, 3]
-
-    def test_threads_lose_nothing(self, tmp_path: Path) -> None:
-        path = tmp_path / "app.jsonl"
-        output = FileOutput(path, max_bytes=4000, backups=1000)
-        threads = [
-            threading.Thread(target=write_all, args=(output, *(number(n, 10) for n in range(start, start + 200))))
-            for start in range(0, 800, 200)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-
-        assert sorted(line["n"] for line in lines_of(*tmp_path.iterdir())) == list(range(800))
-        assert all(file.stat().st_size <= 4000 for file in tmp_path.iterdir())
-
-    def test_forks_and_other_processes_lose_nothing(self, tmp_path: Path) -> None:
-        code = """
-import os, sys
+def test_threads_forks_and_other_processes_lose_nothing(tmp_path: Path) -> None:
+    code = """
+import os, sys, threading
 from balog.outputs.file import FileOutput
-output = FileOutput(sys.argv[1], max_bytes=3000, backups=10000)
+output = FileOutput(sys.argv[1])
 start = int(sys.argv[2])
 output.write("INFO", b'{"n":%d}' % start)
+def write(child, half):
+    for n in range(1 + 100 * half, 101 + 100 * half):
+        output.write("INFO", b'{"n":%d}' % (start + child * 200 + n))
 children = []
 for child in range(3):
     pid = os.fork()
     if pid == 0:
-        for n in range(1, 201):
-            output.write("INFO", b'{"n":%d}' % (start + child * 200 + n))
+        threads = [threading.Thread(target=write, args=(child, half)) for half in (0, 1)]
+        for thread in threads: thread.start()
+        for thread in threads: thread.join()
         os._exit(0)
     children.append(pid)
 for pid in children: assert os.waitpid(pid, 0)[1] == 0
 """
-        path = tmp_path / "app.jsonl"
-        processes = [
-            subprocess.Popen([sys.executable, "-c", code, str(path), str(start)]) for start in (0, 10_000, 20_000)
-        ]
-        assert [process.wait(60) for process in processes] == [0, 0, 0]
+    path = tmp_path / "app.jsonl"
+    processes = [subprocess.Popen([sys.executable, "-c", code, str(path), str(start)]) for start in (0, 10_000, 20_000)]
+    assert [process.wait(60) for process in processes] == [0, 0, 0]
 
-        expected = [start + n for start in (0, 10_000, 20_000) for n in range(601)]
-        assert sorted(line["n"] for line in lines_of(*tmp_path.iterdir())) == expected
+    expected = [start + n for start in (0, 10_000, 20_000) for n in range(601)]
+    assert sorted(line["n"] for line in lines_of(path)) == expected
 
 
 def test_a_file_that_somebody_moved_away_is_opened_again(tmp_path: Path) -> None:
@@ -140,7 +92,7 @@ def test_after_close_a_later_event_opens_it_again(tmp_path: Path) -> None:
 def test_no_descriptor_is_left_open(tmp_path: Path) -> None:
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(3):
-        output = FileOutput(tmp_path / "app.jsonl", max_bytes=30)
+        output = FileOutput(tmp_path / "app.jsonl")
         write_all(output, number(1, 10), number(2, 10), number(3, 10))
         del output
 

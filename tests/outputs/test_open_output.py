@@ -9,18 +9,18 @@ from balog.outputs.file import FileOutput
 from balog.outputs.queued import QueuedOutput
 
 FORMS = (
-    "there are console, singer, stderr, logging, file:PATH?max_bytes=N&backups=N, local:PATH?topic=NAME, "
+    "there are console, singer, stderr, logging, file:PATH, local:PATH?topic=NAME, "
     "sqs:REGION?topic=NAME, kafka:HOST:PORT?topic=NAME, "
     "store:PATH?topic=NAME, https://SERVICE?token_env=NAME&spool=PATH&sync=SECONDS, or "
     "a sink's config as an object"
 )
 
 
-def test_a_file_takes_its_options_from_the_url(tmp_path: Path) -> None:
-    output = open_output(f"file:{tmp_path}/app.jsonl?max_bytes=1000&backups=3")
+def test_a_file_is_named_by_its_path(tmp_path: Path) -> None:
+    output = open_output(f"file:{tmp_path}/app.jsonl")
 
     assert isinstance(output, FileOutput)
-    assert (output.path, output._max_bytes, output._backups) == (f"{tmp_path}/app.jsonl", 1000, 3)
+    assert output.path == f"{tmp_path}/app.jsonl"
 
 
 @pytest.mark.parametrize(
@@ -46,9 +46,7 @@ def test_a_topic_or_a_sink_has_a_queue_before_it(where: Any, tmp_path: Path) -> 
         ("", f"no output ''; {FORMS}"),
         ("file:", f"no output 'file:'; {FORMS}"),
         ("carrier-pigeon:home", f"no output 'carrier-pigeon:'; {FORMS}"),
-        ("file:a?max_byte=1", "output 'file:a': no option 'max_byte'; there are max_bytes, backups"),
-        ("file:a?max_bytes=ten", "output 'file:a': max_bytes is a number, not 'ten'"),
-        ("file:a?max_bytes=-1", "output 'file:a': max_bytes is a number, not '-1'"),
+        ("file:a?max_bytes=1", "output 'file:a': no option 'max_bytes'; logrotate rotates files"),
         ("file:a?x", "output 'file:a': after ? come options like name=value, joined by &"),
         ("local:a?group=x", "output 'local:a': no option 'group'; there is topic"),
         (

@@ -202,19 +202,6 @@ class TestCallsite:
         assert events.one().header.context["callsite"]["func"] == "test_stacklevel_skips_frames_of_a_wrapper"
         assert "fields" not in events.one().payload
 
-    def test_modules_that_wrap_the_logger_are_named_once(self) -> None:
-        """Those below them, too, and no others that begin alike."""
-        code = "def log(*args):\n    balog.get_logger('a').info(*args)"
-        with capture_events() as caught:
-            balog.configure(callsite=["shop.log"])
-            for module in ("shop.log", "shop.log.inner", "shop.logistics"):
-                names: dict[str, Any] = {"balog": balog, "__name__": module}
-                exec(compile(code, f"/{module}.py", "exec"), names)
-                names["log"]("hi")
-
-        files = [event.header.context["callsite"]["file"] for event in caught]
-        assert files == [__file__, __file__, "/shop.logistics.py"]
-
     def test_what_the_program_bound_under_that_name_stays(self, events: Events) -> None:
         """Of two, the one nearer to the call wins."""
         balog.get_logger("a").bind(callsite="mine").info("hi")
