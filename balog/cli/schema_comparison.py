@@ -14,7 +14,8 @@ from balog.cli import options
 from balog.cli.output import print_table, reporter
 from balog.errors import ConfigError
 from balog.registry import Registry, Schema
-from balog.registry.comparing import CompatibilityReport, Mode, compare, compare_history, least_version
+from balog.registry.comparing import CompatibilityReport, Mode, compare_in_child, least_version
+from balog.registry.comparing.comparison import document_of
 from balog.registry.names import order, parse_file_name
 
 _report = reporter("balog schema")
@@ -49,9 +50,9 @@ def check(
 ) -> None:  # fmt: skip
     """Check whether NEW is compatible with OLD, or with all versions in the registry.
 
-    OLD and NEW are files (JSON Schema or .proto), or TYPE/VERSION of a registry. The check covers JSON, protobuf's wire
-    format and the tables. Each breaking change comes with a payload that one version accepts and the other rejects. A
-    change that cannot be decided counts as incompatible.
+    OLD and NEW are files (JSON Schema or .proto), or TYPE/VERSION of a registry. The check covers JSON and protobuf's
+    wire format. Each breaking change has its path and the rule. A change that cannot be decided within 10 seconds of
+    processor time, or at all, counts as incompatible.
 
     \b
     balog schema check order/1.0.0.json order/1.1.0.json
@@ -62,12 +63,14 @@ def check(
         raise ConfigError("give NEW, or OLD and NEW")
     with registry_place.open() as registry:
         new = _schema(schemas[-1], registry, type, message)
-        if len(schemas) == 2:
+        is_pair = len(schemas) == 2
+        if is_pair:
             history = [_schema(schemas[0], registry, new.type, message)]
-            verdict = compare(history[0], new, mode, open=is_open)
         else:
             history = _history(registry, new, registry_place.place)
-            verdict = compare_history(history, new, mode, open=is_open)
+    for schema in (*history, new):
+        document_of(schema)  # raises for one that is not valid
+    verdict = compare_in_child(history, new, mode, open=is_open, is_pair=is_pair)
     least = least_version(history, verdict) if all(one.version for one in history) else None
     too_small = bool(least and new.version) and order(new.version) < order(least)
     _print(verdict)

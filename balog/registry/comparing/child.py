@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from balog.registry.comparing.comparison import compare_history
+from balog.registry.comparing.comparison import compare, compare_history
 from balog.registry.comparing.verdict import CompatibilityFinding, CompatibilityReport, Mode
 from balog.registry.schema import Schema
 
@@ -26,13 +26,28 @@ class _Call(msgspec.Struct):
     new: Schema
     mode: Mode
     seconds: int
+    open: bool
+    is_pair: bool
 
 
-def compare_in_child(history: Sequence[Schema], new: Schema, mode: Mode, seconds: int = SECONDS) -> CompatibilityReport:
-    """See ``compare_history``. A comparison that exceeds the limits is undecided, which counts as a break."""
+def compare_in_child(
+    history: Sequence[Schema],
+    new: Schema,
+    mode: Mode,
+    seconds: int = SECONDS,
+    *,
+    open: bool = True,
+    is_pair: bool = False,
+) -> CompatibilityReport:
+    """See ``compare_history``. A comparison that exceeds the limits is undecided, which counts as a break.
+
+    Args:
+        history: valid schemas, as ``new`` is.
+        is_pair: ``history`` has one schema, which ``new`` is compared with whatever their versions are.
+    """
     done = subprocess.run(
         [sys.executable, "-I", "-c", _CHILD, *filter(None, sys.path)],
-        check=False, input=msgspec.msgpack.encode(_Call(history, new, mode, seconds)), capture_output=True, cwd="/",
+        check=False, input=msgspec.msgpack.encode(_Call(history, new, mode, seconds, open, is_pair)), capture_output=True, cwd="/",
     )  # fmt: skip
     if done.returncode == 0:
         return msgspec.msgpack.decode(done.stdout, type=CompatibilityReport)
@@ -48,4 +63,8 @@ def main() -> None:
     for kind, most in limits:
         hard = resource.getrlimit(kind)[1]
         resource.setrlimit(kind, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
-    sys.stdout.buffer.write(msgspec.msgpack.encode(compare_history(call.history, call.new, call.mode)))
+    if call.is_pair:
+        report = compare(call.history[0], call.new, call.mode, open=call.open)
+    else:
+        report = compare_history(call.history, call.new, call.mode, open=call.open)
+    sys.stdout.buffer.write(msgspec.msgpack.encode(report))
