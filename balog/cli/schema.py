@@ -13,13 +13,11 @@ import msgspec
 
 from balog.cli import options
 from balog.cli.output import print_table, reporter
-from balog.cli.schema_comparison import check, mode_option
+from balog.cli.schema_comparison import check, mode_option, schema_of
 from balog.cli.schema_validation import validate
 from balog.errors import ConfigError, EventError
 from balog.registry import IncompatibleError, Registry, Schema
 from balog.registry.comparing import CompatibilityReport, Mode
-from balog.registry.names import parse_file_name
-from balog.registry.schema import Form
 
 _report = reporter("balog schema")
 
@@ -144,17 +142,12 @@ def infer(files: Sequence[IO[bytes]], type: str | None) -> None:
 
 def _from_file(file: IO[bytes], type: str | None, version: str | None, message: str) -> Schema:
     path = Path(os.path.abspath(options.name_of(file)))
-    parsed = parse_file_name(path.name)
-    form: Form = "protobuf" if path.suffix == ".proto" else "json"
-    if version is None:
-        if parsed is None:
-            raise ConfigError(f"--version: name the version; the file name {path.name!r} has none, as 1.0.0.json has")
-        version, message = parsed.version, message or parsed.message
-    if type is None:
-        if parsed is None:
-            raise ConfigError("--type: name the type; only the path TYPE/VERSION.json names it")
-        type = path.parent.name
-    return Schema(type, version, form, file.read(), message)
+    schema = schema_of(path, file.read(), type, version, message)
+    if not schema.version:
+        raise ConfigError(f"--version: name the version; the file name {path.name!r} has none, as 1.0.0.json has")
+    if not schema.type:
+        raise ConfigError("--type: name the type; only the path TYPE/VERSION.json names it")
+    return schema
 
 
 def _with_least_version(registry: Registry, schema: Schema, mode: Mode) -> Schema:

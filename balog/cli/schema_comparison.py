@@ -87,15 +87,14 @@ def _schema(name_or_path: str, registry: Registry, type: str | None, message: st
         if path.suffix in (".json", ".proto") or name_or_path.count("/") > 1:
             raise ConfigError("no such file", name_or_path)
         return registry.get(name, version if slash else None)
-    parsed = parse_file_name(path.name)
-    version = "" if parsed is None else parsed.version
-    if type is None:
-        type = "" if parsed is None else path.parent.name
-    schema = Schema(
-        type, version, "protobuf" if path.suffix == ".proto" else "json", path.read_bytes(),
-        message or ("" if parsed is None else parsed.message),
-    )  # fmt: skip
-    return registry.bundle(schema)
+    return registry.bundle(schema_of(path, path.read_bytes(), type, None, message))
+
+
+def schema_of(path: Path, data: bytes, type: str | None, version: str | None, message: str) -> Schema:
+    """Return the schema in a file; its path TYPE/VERSION.json names what is not given, else it is ""."""
+    if (parsed := parse_file_name(path.name)) is not None:
+        type, version, message = type or path.parent.name, version or parsed.version, message or parsed.message
+    return Schema(type or "", version or "", "protobuf" if path.suffix == ".proto" else "json", data, message)
 
 
 def _history(registry: Registry, new: Schema, place: str | None) -> list[Schema]:

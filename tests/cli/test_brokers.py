@@ -79,9 +79,3 @@ def test_a_setting_that_is_refused_when_it_is_built_has_its_place(tmp_path):
     done = subprocess.run([command("pagerduty"), "--config", str(tmp_path / "c.json")], input=b"", capture_output=True)
     assert done.returncode == 2
     assert b"c.json: $.routing_key: the environment variable BALOG_TEST_NO_SUCH_KEY is not set" in done.stderr
-
-
-def test_help_says_what_it_is():
-    done = subprocess.run([command("elastic"), "--help"], capture_output=True, text=True)
-    assert done.returncode == 0
-    assert "tap | broker-elastic --config elastic.json | target" in done.stdout

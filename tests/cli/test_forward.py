@@ -222,16 +222,6 @@ class TestStopping:
         assert place.run(sink).returncode == 0
         assert sorted(place.posted()) == sorted(place.ids)
 
-    def test_what_waits_for_a_sink_that_is_down_is_given_back_at_once(self, place: Place) -> None:
-        place.publish(*numbers(10))
-        place.server.stop()
-        with place.start(place.hook()) as process:
-            process.stderr.readline()  # type: ignore[union-attr]
-            process.send_signal(signal.SIGTERM)
-            assert process.wait(timeout=60) == 0
-        assert place.topic.group_state("forward").in_flight == 0
-        assert {message.attempts for message in place.topic.receive("forward", 10)} == {1}
-
 
 class TestConfig:
     @pytest.mark.parametrize(

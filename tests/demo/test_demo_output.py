@@ -37,11 +37,6 @@ class TestSteps:
         assert command.endswith("""-c 'print('"'"'x'"'"' * 500)'""")
         assert output == "x" * 500 + "\n"
 
-    def test_a_step_whose_result_is_shown_ends_with_it(self, logs: Path) -> None:
-        out = io.StringIO()
-        main.run(step("", checks=[("", lambda: "and fired")], shows_check=True), 1, Console(out, 1), False)
-        assert out.getvalue().startswith(" 1  It ranand fired ")
-
     def test_a_failed_step_names_its_exit_codes_and_its_output(self, logs: Path) -> None:
         out = io.StringIO()
         with pytest.raises(check.Wrong) as failed:
@@ -60,12 +55,6 @@ class TestSteps:
         assert "seen" in printed
         assert printed.index("$ ") < printed.index("It ran")
         assert not list(logs.iterdir())
-
-    def test_on_a_terminal_the_current_step_is_shown_and_then_replaced(self, logs: Path) -> None:
-        out = io.StringIO()
-        main.run(step("import time; time.sleep(0.1)"), 2, Console(out, 9, True), False)
-        assert "\r\033[K 2/9  It ran … 0 s" in out.getvalue()
-        assert "\r\033[K 2  It ran " in out.getvalue()
 
 
 def alert(path: Path, *states: tuple[str, str | None], at: str = "2026-11-20T07:00:00.000000Z") -> Path:

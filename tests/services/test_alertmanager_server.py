@@ -1,7 +1,6 @@
 """Alerts in a real Alertmanager: fired, repeated, resolved, after its restart, and after a watcher was killed."""
 
 import json
-import time
 from collections.abc import Iterator
 from datetime import datetime, timezone
 from pathlib import Path
@@ -15,7 +14,6 @@ from tests.services.servers.process import free_port
 from tests.stand_ins.alerts import alert_delivery
 from tests.stand_ins.http_server import HttpStandIn
 from tests.waiting import wait_for
-from tests.watch.processes import WatcherProcess
 
 pytestmark = pytest.mark.service
 
@@ -106,17 +104,3 @@ def test_an_alertmanager_that_restarts_has_the_alert_again(
             assert list(server.active()) == KEYS[:1]
     finally:
         sink.close()
-
-
-def test_a_watcher_that_is_killed_loses_no_alert_while_the_server_is_away(tmp_path: Path, hook: HttpStandIn) -> None:
-    """Given a dead Alertmanager and kill -9 before and after the delivery, then people hear of each alert once."""
-    port = free_port()
-    url = f"http://127.0.0.1:{port}"
-    watcher = WatcherProcess(tmp_path, {"sinks": [{"type": "alertmanager", "url": url, "retry": {"longest": 0.2}}]})
-    watcher.kill_when(lambda stdout: [stdout.readline() for _ in range(2)])  # both fire, and nobody takes them
-    with running_alertmanager(tmp_path / "am", hook.url, port) as server:
-        watcher.kill_when(lambda _: wait_for(lambda: len(server.active()) == 2))  # taken, and perhaps not marked
-        watcher.kill_when(lambda _: time.sleep(2))
-        assert sorted(alert["labels"]["pipeline"] for alert in server.active().values()) == ["tap-a", "tap-b"]
-        wait_for(lambda: len(notified(hook)) == 2)
-        assert len(set(notified(hook))) == 2

@@ -161,21 +161,6 @@ def test_the_reason_of_failed_runs_in_a_row_says_how_the_last_one_failed() -> No
     ]
 
 
-@pytest.mark.parametrize(
-    ("events", "expected"),
-    [
-        ([failed(0), failed(0), run(1)], []),  # the same run, twice
-        ([failed(0), failed(2), run(1), run(3)], [("firing", 2.0), ("resolved", 2.0)]),  # there was a success between
-        ([failed(0), failed(2), failed(1), run(3)], [("firing", 2.0), ("resolved", 3.0)]),
-        ([run(1), failed(0), failed(0.5), failed(2), run(3)], []),  # the first two were over when they came
-        ([failed(1), failed(1, run_id="other")], [("firing", 1.0)]),
-        ([run(1), failed(1), failed(2)], [("firing", 2.0)]),  # at one time, the order of arrival counts
-    ],
-)
-def test_runs_in_a_row_are_those_of_their_own_times(events: list[Event], expected: list[tuple[str, float]]) -> None:
-    assert [(one[1], one[2]) for one in states(evaluate([monitor(failures={"in_a_row": 2})], events))] == expected
-
-
 def test_a_share_is_learning_until_its_window_has_held_enough_runs() -> None:
     """A daily pipeline never has five runs a day, so its share is never judged and it is not called well."""
     often = monitor(failures={"rate_over": "5%"})

@@ -113,7 +113,7 @@ def test_a_duration_for_people_has_two_units() -> None:
         ("freshness: {every: 1h, calendar: Mon-Fri 06:00-12:00 13:00-22:00}", "is not a calendar; want days"),
         ("volume: {seasonality: hourly}", "there is no 'hourly' here"),
         ("{failures: {rate_over: 1%}, stream: orders}", "failures has no streams"),
-        ("freshness: {every: 3600}", "freshness.every: want str"),
+        ("freshness: {every: 3600}", "freshness.every: expected `str`, got `int`"),
         ("{volume: {}, pipeline: []}", "pipeline: an empty glob"),
         ("{volume: {}, stream: ['a', '']}", "stream: an empty glob"),
         ("{volume: {}, link: 'http://x/{nope}'}", "link: there is no {nope}; there are {pipeline}"),
