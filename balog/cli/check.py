@@ -141,11 +141,14 @@ def _has_monitors(path: Path) -> bool:
 
 
 def _check_monitors(path: Path) -> None:
+    from balog.watch.config_check import find_narrow_windows
     from balog.watch.monitors_file import find_monitor_problems
 
     file, problems = find_monitor_problems(path)
     exit_if_invalid(path, problems, 2)
     assert file is not None  # noqa: S101
+    for note in find_narrow_windows(file.monitors):
+        click.echo(f"{path}: note: {note}", err=True)
     click.echo(f"{path}: ok, {counted(len(file.monitors), 'monitor')}")
 
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from fnmatch import fnmatchcase
+from math import ceil
 from typing import Any
 
 import msgspec
 
+from balog.counts import counted
 from balog.errors import ConfigError
 from balog.expressions import Expression
 from balog.watch.calendars import Calendar, parse_zone
-from balog.watch.durations import parse_duration, parse_factor, parse_period, parse_share
+from balog.watch.durations import format_duration, parse_duration, parse_factor, parse_period, parse_share
 from balog.watch.monitors import KINDS, MonitorConfig
 
 
@@ -122,3 +125,33 @@ def _lag(lag: Any, place: str) -> Iterator[ConfigError]:
         yield ConfigError("needs topic and group, or spool", path=place)
     elif (lag.topic is None) != (lag.group is None):
         yield ConfigError("topic and group belong together", path=place)
+
+
+def find_narrow_windows(monitors: Sequence[MonitorConfig]) -> Iterator[str]:
+    """Yield a note on each window that cannot hold ``min_runs`` at the rhythm that a ``freshness`` monitor expects.
+
+    Args:
+        monitors: monitors without problems.
+    """
+    rhythms = [(one, parse_duration(one.freshness.every)) for one in monitors if one.freshness is not None]
+    for monitor in monitors:
+        failures, duration = monitor.failures, monitor.duration
+        if failures is not None and failures.rate_over is not None:
+            option, text, least, advice = "within", failures.within, failures.min_runs, " or use in_a_row"
+        elif duration is not None and duration.p95_over is not None:
+            option, text, least, advice = "against", duration.against, duration.min_runs, ""
+        else:
+            continue
+        for other, every in rhythms:
+            count = ceil(parse_duration(text) / every)
+            if count < least and _share_pipelines(monitor, other):
+                apart = f"where runs are {format_duration(every)} apart, as in {other.name}"
+                holds = f"{option} of {text} holds {counted(count, 'run')}, and min_runs is {least}"
+                yield f"{monitor.name} judges nothing {apart}: {holds}; widen {option}, lower min_runs{advice}"
+                break
+
+
+def _share_pipelines(one: MonitorConfig, other: MonitorConfig) -> bool:
+    """Return whether a glob of a monitor matches one of another."""
+    mine, others = ([each.pipeline] if isinstance(each.pipeline, str) else each.pipeline for each in (one, other))
+    return any(fnmatchcase(a, b) or fnmatchcase(b, a) for a in mine for b in others)

@@ -130,6 +130,29 @@ def test_senseless_monitors_are_refused(tmp_path: Path, text: str, reason: str) 
     assert (code, reason in output) == (2, True), output
 
 
+@pytest.mark.parametrize(
+    ("rhythm", "text", "note"),
+    [
+        ("{every: 1d}", "failures: {rate_over: 5%}", "within of 1d holds 1 run, and min_runs is 5"),
+        ("{every: 1d}", "failures: {rate_over: 5%, within: 4d}, pipeline: tap-*", "within of 4d holds 4 runs"),
+        ("{every: 1d}", "failures: {rate_over: 5%, within: 5d}", ""),
+        ("{every: 1h}", "failures: {rate_over: 5%}", ""),
+        ("{every: 1d}", "failures: {rate_over: 5%}, pipeline: target-*", ""),
+        ("{every: 1d}", "failures: {in_a_row: 1, new_fingerprint: true}", ""),
+        ("{every: 1w}", "duration: {p95_over: 2x}", "against of 7d holds 1 run"),
+        ("{every: 1w}", "duration: {over: 1h}", ""),
+    ],
+)
+def test_a_window_that_is_too_narrow_for_the_rhythm_of_a_pipeline_is_noted(
+    tmp_path: Path, rhythm: str, text: str, note: str
+) -> None:
+    path = tmp_path / "monitors.yaml"
+    path.write_text(f"monitors: [{{name: late, pipeline: tap-a, freshness: {rhythm}}}, {{name: m, {text}}}]")
+    code, output = check(path)
+    assert code == 0
+    assert ("note: m judges nothing" in output, note in output) == (bool(note), True), output
+
+
 def test_problems_come_in_the_order_of_lines_and_a_slip_in_the_name_is_not_a_broker_s_config(tmp_path: Path) -> None:
     path = tmp_path / "m.yaml"
     path.write_text("monitors:\n  - name: a\n    freshness: {every: 5x}\n  - nam: b\n    freshness: {every: 1h}\n")
