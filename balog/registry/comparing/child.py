@@ -45,10 +45,9 @@ def compare_in_child(
         history: valid schemas, as ``new`` is.
         is_pair: ``history`` has one schema, which ``new`` is compared with whatever their versions are.
     """
-    done = subprocess.run(
-        [sys.executable, "-I", "-c", _CHILD, *filter(None, sys.path)],
-        check=False, input=msgspec.msgpack.encode(_Call(history, new, mode, seconds, open, is_pair)), capture_output=True, cwd="/",
-    )  # fmt: skip
+    call = msgspec.msgpack.encode(_Call(history, new, mode, seconds, open, is_pair))
+    command = [sys.executable, "-I", "-c", _CHILD, *filter(None, sys.path)]
+    done = subprocess.run(command, check=False, input=call, capture_output=True, cwd="/")
     if done.returncode == 0:
         return msgspec.msgpack.decode(done.stdout, type=CompatibilityReport)
     reason = f"the versions cannot be compared within {seconds} s; use a new major version, or a simpler schema"
