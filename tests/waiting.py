@@ -1,0 +1,16 @@
+"""Wait for what another thread or process does."""
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def wait_for(condition: Callable[[], T], seconds: float = 60) -> T:
+    """Ask until the answer is true, and return it. The time is a bound of a broken test, never what a test asserts."""
+    end = time.monotonic() + seconds
+    while not (answer := condition()):
+        assert time.monotonic() < end, f"{condition} is not true after {seconds:g} seconds"
+        time.sleep(0.01)
+    return answer
