@@ -5,10 +5,14 @@ import hashlib
 import json
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
+from balog.broker.broker import run_broker
+from balog.broker.config import BrokerConfig
 from balog.event import decode
+from balog.tagged_config import convert
 
 RECORD = b'{"type": "RECORD", "stream": "users", "record": {"id": 1}}'
 LOG = b'{"type": "LOG", "level": "INFO", "value": {"message": "fine"}}'
@@ -55,13 +59,18 @@ LOGS = {
 
 
 def broker(tmp_path, data, **config):
-    path = tmp_path / "broker.json"
-    path.write_text(
-        json.dumps({"sinks": [{"type": "store", "path": str(tmp_path / "archive"), "topic": "events"}], **config})
-    )
-    return subprocess.run(
-        [sys.executable, "-m", "balog", "broker", "--config", str(path)], input=data, capture_output=True
-    )
+    """Run a broker in this process over these bytes."""
+    sinks = [{"type": "store", "path": str(tmp_path / "archive"), "topic": "events"}]
+    (tmp_path / "input").write_bytes(data)
+    said = []
+    with open(tmp_path / "input", "rb") as source, open(tmp_path / "output", "wb") as target:
+        code = run_broker(
+            convert({"sinks": sinks, **config}, BrokerConfig),
+            source=source.fileno(),
+            target=target.fileno(),
+            say=lambda line: said.append(f"balog broker: {line}\n"),
+        )
+    return SimpleNamespace(returncode=code, stdout=(tmp_path / "output").read_bytes(), stderr="".join(said).encode())
 
 
 def archived(tmp_path):

@@ -135,8 +135,8 @@ class TestTypes:
         )
 
     def test_a_folder_of_schemas_that_is_not_there_is_refused(self, server, tmp_path):
-        with pytest.raises(ConfigError, match="schmas: no such folder of schemas") as caught:
-            ClickHouseSinkConfig(url=server.url, registry=str(tmp_path / "schmas")).build()
+        with pytest.raises(ConfigError, match="absent: no such folder of schemas") as caught:
+            ClickHouseSinkConfig(url=server.url, registry=str(tmp_path / "absent")).build()
         assert caught.value.path == "registry"
 
     @pytest.mark.parametrize("schema", ["{", '{"properties": {"n": {"$ref": "no/1.0.0.json"}}}', None])
