@@ -16,10 +16,7 @@ _MAX_BYTES = 16 << 20  # the limit of XML; other formats allow less
 
 
 def relative_to_caller(path: str | os.PathLike[str]) -> tuple[Reader, str]:
-    """Return a reader of files and the absolute path for a path relative to the file that called the toolkit.
-
-    If Python imported that file from a zip, the reader uses the module's loader (PEP 302's ``get_data``).
-    """
+    """Return a reader of files and the absolute path for a path relative to the file that called the toolkit."""
     given = os.fspath(path)
     frame = sys._getframe(1)
     while frame.f_back and f"{frame.f_globals.get('__name__')}.".startswith(_TOOLKIT):
@@ -27,18 +24,7 @@ def relative_to_caller(path: str | os.PathLike[str]) -> tuple[Reader, str]:
     file = frame.f_globals.get("__file__")
     if os.path.isabs(given) or not isinstance(file, str):
         return read_file, given
-    loader = frame.f_globals.get("__loader__")
-
-    def read(path: str) -> bytes:
-        try:
-            return read_file(path)
-        except NotADirectoryError:
-            if loader is None or not hasattr(loader, "get_data"):
-                raise
-            data: bytes = loader.get_data(path)
-            return data
-
-    return read, os.path.join(os.path.dirname(os.path.abspath(file)), given)
+    return read_file, os.path.join(os.path.dirname(os.path.abspath(file)), given)
 
 
 def read_file(path: str) -> bytes:

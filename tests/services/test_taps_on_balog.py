@@ -143,15 +143,34 @@ def points_of(made: list[Event]) -> list[tuple[Any, ...]]:
     ]
 
 
+@pytest.fixture(scope="module")
+def plain(singer_python: Path, tmp_path_factory: pytest.TempPathFactory) -> subprocess.CompletedProcess[str]:
+    """What the tap on singer-python writes without balog."""
+    folder = tmp_path_factory.mktemp("plain")
+    (folder / "tap.py").write_text(SINGER_TAP)
+    return run(singer_python / "python", "tap.py", cwd=folder)
+
+
+@pytest.fixture(scope="module")
+def swapped(singer_python: Path, tmp_path_factory: pytest.TempPathFactory) -> subprocess.CompletedProcess[str]:
+    """What the tap writes with balog's handlers and metrics."""
+    folder = tmp_path_factory.mktemp("swapped")
+    (folder / "tap.py").write_text(SINGER_TAP)
+    return run(singer_python / "python", "tap.py", "install", "balog", cwd=folder)
+
+
+Done = subprocess.CompletedProcess[str]
+
+
 class TestSingerPython:
     def points_on_stderr(self, stderr: str) -> list[tuple[Any, ...]]:
         found = [json.loads(text) for text in re.findall(r"^INFO METRIC: (.*)$", stderr, re.MULTILINE)]
         return [(p["type"], p["metric"], p["tags"], None if p["type"] == "timer" else p["value"]) for p in found]
 
-    def test_the_same_tap_has_the_same_points_on_either_module(self, singer_python: Path, tmp_path: Path) -> None:
+    def test_the_same_tap_has_the_same_points_on_either_module(
+        self, plain: Done, swapped: Done, singer_python: Path, tmp_path: Path
+    ) -> None:
         (tmp_path / "tap.py").write_text(SINGER_TAP)
-        plain = run(singer_python / "python", "tap.py", cwd=tmp_path)
-        swapped = run(singer_python / "python", "tap.py", "install", "balog", cwd=tmp_path)
         kept = run(singer_python / "python", "tap.py", "install", cwd=tmp_path)
 
         expected = self.points_on_stderr(plain.stderr)
@@ -160,29 +179,20 @@ class TestSingerPython:
         assert points_of(events(kept.stdout)) == expected
         assert (swapped.stderr, kept.stderr) == ("", "")
 
-    def test_its_lines_stand_between_its_records_where_they_were_written(
-        self, singer_python: Path, tmp_path: Path
-    ) -> None:
-        (tmp_path / "tap.py").write_text(SINGER_TAP)
-        made = messages(run(singer_python / "python", "tap.py", "install", "balog", cwd=tmp_path).stdout)
+    def test_its_lines_stand_between_its_records_where_they_were_written(self, swapped: Done) -> None:
+        made = messages(swapped.stdout)
 
         kinds = [content.cls_type if kind == "LOG" else kind for kind, content in made]
         page = ["metric", "RECORD", "RECORD", "RECORD", "log"]
         assert kinds == ["log", "SCHEMA", *page, *page, *["metric"] * 8, "log", "STATE"]
         assert [content["record"]["id"] for kind, content in made if kind == "RECORD"] == list(range(6))
 
-    def test_its_data_is_what_it_was_without_balog(self, singer_python: Path, tmp_path: Path) -> None:
-        (tmp_path / "tap.py").write_text(SINGER_TAP)
-        plain = run(singer_python / "python", "tap.py", cwd=tmp_path).stdout
-        with_logs = run(singer_python / "python", "tap.py", "install", "balog", cwd=tmp_path).stdout
+    def test_its_data_is_what_it_was_without_balog(self, plain: Done, swapped: Done) -> None:
+        lines = [line for line in swapped.stdout.splitlines() if '"type":"LOG"' not in line]
+        assert lines == plain.stdout.splitlines()
 
-        assert [line for line in with_logs.splitlines() if '"type":"LOG"' not in line] == plain.splitlines()
-
-    def test_its_exception_is_data(self, singer_python: Path, tmp_path: Path) -> None:
-        (tmp_path / "tap.py").write_text(SINGER_TAP)
-        made = events(run(singer_python / "python", "tap.py", "install", "balog", cwd=tmp_path).stdout)
-
-        (failure,) = [event for event in made if event.level == "ERROR"]
+    def test_its_exception_is_data(self, swapped: Done) -> None:
+        (failure,) = [event for event in events(swapped.stdout) if event.level == "ERROR"]
         payload = read(failure)
         assert isinstance(payload, LogPayload)
         assert payload.message == "sync failed"

@@ -179,15 +179,6 @@ class TestFromWhere:
         assert progress_of(State(), lookback=10, start_date="2020-01-01").bookmark == "2020-01-01T00:00:00Z"
         assert progress_of(State()).bookmark is None
 
-    def test_a_bookmark_wins_over_a_later_start_date(self) -> None:
-        state = State({"bookmarks": {"contacts": {"at": at(30)}}})
-        assert progress_of(state, start_date="2027-01-01").bookmark == at(30)
-
-    def test_a_sync_goes_on_from_where_it_began(self) -> None:
-        progress = progress_of(State(), strategy=EveryN(1), start_date=at(0))
-        sync(progress, 1, 2)
-        assert progress.bookmark == at(0)
-
     def test_a_bookmark_of_another_key_is_told_and_not_used(self) -> None:
         log = Log()
         state = State({"bookmarks": {"contacts": {"updated": at(30)}}})

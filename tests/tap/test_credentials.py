@@ -49,13 +49,6 @@ def source() -> Source:
     return Source()
 
 
-def test_it_is_asked_for_when_first_used(source: Source) -> None:
-    credential = once(source)
-    assert source.asked == 0
-    assert [credential(), credential()] == ["token-1", "token-1"]
-    assert source.asked == 1
-
-
 def test_it_is_asked_for_again_when_old(source: Source) -> None:
     credential = Credential(source, 25 * 60, clock=source.clock)
     assert credential() == "token-1"

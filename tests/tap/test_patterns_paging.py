@@ -60,25 +60,6 @@ def test_a_flag_for_further_pages_may_be_a_text(next: Next, end: Any) -> None:
     assert flat(asked) == ROWS
 
 
-def test_by_offset() -> None:
-    asked = []
-
-    def fetch(offset: int) -> list[Any]:
-        asked.append(offset)
-        return ROWS[offset : offset + 10]
-
-    assert flat(pages(fetch, by_offset(10), first=0)) == ROWS
-    assert asked == [0, 10, 20]
-
-
-@pytest.mark.parametrize("next", [by_page(), by_page(10), by_page(total="pages")])
-def test_by_page(next: Next) -> None:
-    def fetch(number: int) -> dict[str, Any]:
-        return {"rows": ROWS[number * 10 - 10 : number * 10], "pages": 3}
-
-    assert flat(pages(fetch, next, first=1, items="rows")) == ROWS
-
-
 @pytest.mark.parametrize("relative", [False, True])
 @pytest.mark.parametrize("where", ["header", "body"])
 def test_by_url(where: str, relative: bool) -> None:
@@ -175,7 +156,7 @@ def test_no_list_of_records_is_an_error(body: Any) -> None:
         lambda: Policy(tries="3"),  # type: ignore[arg-type]
         lambda: Client("http://x.example", rate="5"),  # type: ignore[arg-type]
         lambda: next(date_windows("2026-01-01", "2026-02-01", days="7")),  # type: ignore[arg-type]
-        lambda: periodic(minutes=None),  # type: ignore[call-overload]
+        lambda: periodic(minutes=None),  # type: ignore[arg-type]
     ],
 )
 def test_numbers_that_cannot_be_are_refused(make: Callable[[], object]) -> None:

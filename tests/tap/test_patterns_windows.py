@@ -18,21 +18,6 @@ def texts(windows: Any) -> list[str]:
     return [str(window) for window in windows]
 
 
-def test_windows_of_days() -> None:
-    found = date_windows("2026-11-20T06:00:00Z", datetime(2026, 11, 22, tzinfo=UTC), days=1)
-    assert texts(found) == [
-        "2026-11-20T06:00:00Z/2026-11-21T06:00:00Z",
-        "2026-11-21T06:00:00Z/2026-11-22T00:00:00Z",
-    ]
-
-
-def test_windows_of_dates() -> None:
-    assert list(date_windows("2026-11-20", date(2026, 11, 23), days=2)) == [
-        Window(date(2026, 11, 20), date(2026, 11, 22)),
-        Window(date(2026, 11, 22), date(2026, 11, 23)),
-    ]
-
-
 def test_windows_of_months_keep_the_day_where_there_is_one() -> None:
     found = date_windows(date(2027, 10, 31), date(2028, 4, 1), months=1)
     assert [window.start.isoformat() for window in found] == [
@@ -91,7 +76,6 @@ def test_texts_in_the_forms_of_sources(text: str, instant: str) -> None:
         {"days": 1, "overlap": -DAY},
         {"step": timedelta(hours=1)},
         {"days": 1, "overlap": timedelta(hours=1)},
-        {"days": 1, "zone": "Europe/Berlin"},
     ],
 )
 def test_lengths_that_cannot_be_are_refused(options: dict[str, Any]) -> None:

@@ -20,11 +20,10 @@ from hypothesis import strategies as st
 from balog.tap import GraphQLStream, RestStream, Stream, Tap
 from balog.tap.endpoints.templates import Template, Values
 from balog.tap.errors import SourceError, TapError
-from balog.tap.http import Client, Response
+from balog.tap.http import Response
 from balog.tap.patterns.named_paging import named_paging
 from balog.tap.records.output import RecordWriter
 from balog.testing import capture_events
-from tests.stand_ins.http_server import Answer, HttpStandIn, Request
 from tests.tap.syncs import Messages, sync
 
 
@@ -554,25 +553,6 @@ def test_a_value_that_json_or_doubles_do_not_have_costs_its_record(
     assert json.loads(row)["raw"]
     (warning,) = [event.payload["message"] for event in events if "was set aside" in event.payload["message"]]
     assert ("half of a surrogate pair" if name == "text" else "$.number: is a number beyond") in warning
-
-
-def test_over_http_with_the_toolkit_s_client() -> None:
-    def respond(request: Request) -> Answer:
-        position = int((re.search(r"cursor=(\d+)", request.path) or ["", "0"])[1])
-        document = {"data": ROWS[position : position + 3], "next": position + 3 if position < 6 else None}
-        if request.path.startswith("/v1/none"):
-            return Answer(404, b"{}")
-        return Answer(200, json.dumps(document).encode())
-
-    with HttpStandIn(respond) as server:
-        tap = tap_of(Client(f"{server.url}/v1"))
-        tap.add(RestStream("rows", path="rows", items="data", paging="cursor:next"))
-        tap.add(RestStream("none", path="none", empty_on=[404]))
-        tap.add(RestStream("missing", path="none"))
-        ran = sync(tap)
-
-    assert ran.ids() == [1, 2, 3, 4, 5, 6, 7]
-    assert ran.failures == ["missing: GET /v1/none answered 404 Not Found: {}"]
 
 
 def test_names_of_pagings_are_parsed_once_and_say_what_they_send() -> None:

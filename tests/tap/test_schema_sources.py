@@ -1,10 +1,7 @@
-"""Where schemas come from: dicts, types, files, folders, zips, functions, the registry."""
+"""Where schemas come from: dicts, types, files, folders, functions, the registry."""
 
 import json
 import os
-import subprocess
-import sys
-import zipfile
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -142,22 +139,6 @@ def test_a_folder_has_a_file_for_each_stream(tmp_path: Path) -> None:
         source(_no_client, "deals")
     with pytest.raises(SchemaError, match=r"a stream named '\.\./x' can't have a file in a folder"):
         source(_no_client, "../x")
-
-
-def test_files_within_a_zip(tmp_path: Path) -> None:
-    module = (
-        "from balog.tap.schema import json_file, json_folder\n"
-        "one = json_file('schemas/contacts.json')(None, '')\n"
-        "assert json_folder('schemas')(None, 'contacts') == one\n"
-        "print(one)\n"
-    )
-    with zipfile.ZipFile(tmp_path / "app.zip", "w") as file:
-        file.writestr("tap_foo/__init__.py", module)
-        file.writestr("tap_foo/schemas/contacts.json", json.dumps({"properties": {"a": {"$ref": "shared/a.json"}}}))
-        file.writestr("tap_foo/schemas/shared/a.json", json.dumps({"type": "string"}))
-    code = f"import sys; sys.path.insert(0, {str(tmp_path / 'app.zip')!r}); import tap_foo"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    assert done.stdout.strip() == "{'properties': {'a': {'type': 'string'}}}", done.stderr
 
 
 def test_generated_schemas_are_asked_for_once() -> None:

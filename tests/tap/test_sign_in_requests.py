@@ -9,7 +9,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 import requests
 import trustme
@@ -31,7 +30,7 @@ from balog.tap.credentials import (
 )
 from balog.tap.credentials.digest import _best
 from balog.tap.errors import SourceError, TapError
-from balog.tap.http import Client, HttpError, Policy, instrument
+from balog.tap.http import Client, HttpError, Policy
 from balog.tap.http.connections import Request
 from balog.testing import capture_events
 from tests.stand_ins.http_server import Answer, HttpStandIn
@@ -103,22 +102,6 @@ def test_a_key_that_is_rejected_is_fetched_again(server: HttpStandIn, kind: str)
 def test_names_that_no_cookie_can_have(name: str) -> None:
     with pytest.raises(TapError, match="cookie"):
         cookie(name, "x")
-
-
-@pytest.mark.parametrize("library", ["requests", "httpx"])
-def test_sessions_of_other_libraries(server: HttpStandIn, library: str) -> None:
-    checker = DigestChecker("ada", "s3cret")
-    server.respond = checker
-    session: Any = requests.Session() if library == "requests" else httpx.Client()
-    with instrument(session, auth=Digest("ada", "s3cret")):
-        assert session.get(f"{server.url}/me?a=1").status_code == 200
-        assert session.post(f"{server.url}/me", data={"a": "1"}).status_code == 200
-    assert len(server.requests) == 3
-    server.respond = lambda request: Answer()
-    session = requests.Session() if library == "requests" else httpx.Client()
-    with instrument(session, auth=query("key", KEY)):
-        assert session.get(f"{server.url}/me?a=1").status_code == 200
-    assert server.requests[-1].path == "/me?a=1&key=k3y-s3cret%2F%26"
 
 
 # -- digest -----------------------------------------------------------------------------------------------------------

@@ -62,18 +62,6 @@ def test_it_can_be_given_to_the_next_run(tap: Tap, tmp_path: Path, capfd: pytest
     assert states(capfd)[0]["bookmarks"] == {"contacts": {"id": 3}}
 
 
-def test_a_state_that_cannot_be_filed_does_not_go_out(
-    tap: Tap, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    assert run(tap, folder) == 1
-    out, err = capfd.readouterr()
-    assert "STATE" not in out
-    assert str(folder) in err
-    assert "Traceback" not in err
-
-
 def test_a_full_disk_is_said_in_a_line_and_the_state_before_stays(
     tap: Tap, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,10 +7,8 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-import msgspec
 import pytest
 
-from balog.secrets import Secret
 from balog.tap.config import ConfigSpec, make_spec, optional
 from balog.tap.errors import TapConfigProblems, TapError
 
@@ -169,51 +167,6 @@ class TestJsonSchema:
     def test_a_reference_that_goes_round_is_refused(self) -> None:
         with pytest.raises(TapError, match="is not a place"):
             make_spec({"type": "object", "$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}})
-
-
-class Auth(msgspec.Struct, forbid_unknown_fields=True):
-    token: Secret
-    scope: str = "all"
-
-
-class Config(msgspec.Struct):
-    url: str
-    auth: Auth
-    size: int = 100
-
-
-class TestStruct:
-    def test_its_settings_are_shown_as_those_of_a_schema(self) -> None:
-        shown = make_spec(Config).json_schema()
-        assert list(shown["properties"])[:3] == ["url", "auth", "size"]
-        assert shown["required"] == ["url", "auth"]
-        assert shown["$defs"]["Auth"]["properties"]["token"]["secret"]
-
-    def test_the_taps_functions_get_one(self) -> None:
-        made = make_spec(Config).check({"url": "u", "auth": {"token": {"env": "T"}}})
-        assert made == Config("u", Auth(Secret(env="T")))
-
-    def test_every_problem_is_told(self) -> None:
-        lines = refused(make_spec(Config), {"auth": {"scop": "x"}, "size": "x"}, source="c.json")
-        assert lines == [
-            "c.json: $.auth: there is no field 'scop'; did you mean 'scope'?",
-            "c.json: $.auth: the field 'token' is missing",
-            "c.json: $.size: expected `int`, got `str`",
-            "c.json: $: the field 'url' is missing",
-        ]
-
-    def test_what_is_the_toolkits_is_not_refused_by_a_strict_one(self) -> None:
-        class Strict(msgspec.Struct, forbid_unknown_fields=True):
-            url: str
-
-        assert make_spec(Strict).check({"url": "u", "start_date": "2026-01-01"}) == Strict("u")
-
-    def test_a_value_that_an_enum_refuses_is_hidden_where_it_is_secret(self) -> None:
-        class Odd(msgspec.Struct):
-            api_key: Literal["abcd"]
-
-        (line,) = refused(make_spec(Odd), {"api_key": "hunter2hunter2"})
-        assert "hunter2" not in line
 
 
 class TestNone:

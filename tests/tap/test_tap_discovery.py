@@ -106,11 +106,6 @@ class TestFound:
 
         assert (ran.code, ran.records) == (0, [("declared", 0), ("orders", 1), ("orders", 2), ("orders", 3)])
 
-    def test_a_tap_can_run_twice(self, capfd: Any) -> None:
-        tap = make(Source("orders"))
-
-        assert [list(Ran(capfd, tap, "--discover").catalog) for _ in range(2)] == [["declared", "orders"]] * 2
-
     def test_a_catalog_of_declared_streams_needs_no_call(self, capfd: Any, tmp_path: Path) -> None:
         tap = make(Source("orders"))
         catalog = selected(json.loads(Ran(capfd, tap, "--discover").out), "declared")

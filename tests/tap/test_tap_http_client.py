@@ -333,47 +333,6 @@ def test_requests_keep_to_the_rate(server: HttpStandIn) -> None:
         assert time.monotonic() - began >= 3 / 50
 
 
-def test_certificates_are_verified(tmp_path: Path) -> None:
-    authority = trustme.CA()
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("localhost").configure_cert(context)
-    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
-    with HttpStandIn(lambda request: answer("safe"), tls=context) as server:
-        with Client(server.url, ca_file=str(tmp_path / "ca.pem")) as client:
-            assert client.get().json() == "safe"
-        with Client(server.url, policy=AT_ONCE) as client, pytest.raises(SourceError, match="no response") as caught:
-            client.get()
-        assert not caught.value.retryable
-
-
-def test_the_environment_s_proxy_is_used(server: HttpStandIn, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("http_proxy", "HTTP_PROXY", "no_proxy", "NO_PROXY", "all_proxy", "ALL_PROXY"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("http_proxy", f"http://me:pass%20word@127.0.0.1:{server.port}")
-    with Client("http://api.example.com/v2") as client:
-        client.get("contacts")
-    assert server.requests[0].path == "http://api.example.com/v2/contacts"
-    assert server.requests[0].headers["proxy-authorization"] == "Basic bWU6cGFzcyB3b3Jk"
-    monkeypatch.setenv("http_proxy", "socks5://127.0.0.1:1")
-    with Client("http://api.example.com") as client, pytest.raises(ConfigError, match="proxy for http is not"):
-        client.get()
-
-
-def test_a_proxy_may_itself_be_reached_by_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    authority = trustme.CA()
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("localhost").configure_cert(context)
-    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
-    for name in ("http_proxy", "HTTP_PROXY", "no_proxy", "NO_PROXY", "all_proxy", "ALL_PROXY"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
-    with HttpStandIn(tls=context) as server:
-        monkeypatch.setenv("http_proxy", server.url)
-        with Client("http://api.example.com/v2") as client:
-            client.get("contacts")
-        assert server.requests[0].path == "http://api.example.com/v2/contacts"
-
-
 @pytest.mark.parametrize(
     "url",
     ["api.example.com", "ftp://x", "https://", "https://me:pw@x", "https://x/?key=1", "https://x/ y", "http://x:99999"],
@@ -381,13 +340,6 @@ def test_a_proxy_may_itself_be_reached_by_tls(tmp_path: Path, monkeypatch: pytes
 def test_a_base_url_that_cannot_be_is_refused(url: str) -> None:
     with pytest.raises(ConfigError, match="base_url"):
         Client(url)
-
-
-def test_a_ca_file_that_is_none(tmp_path: Path) -> None:
-    (tmp_path / "ca.pem").write_text("no")
-    for name in ("ca.pem", "none.pem"):
-        with pytest.raises(ConfigError, match="ca_file"):
-            Client("https://x", ca_file=str(tmp_path / name))
 
 
 @pytest.mark.parametrize("options", [{"headers": {"X": "a\r\nEvil: 1"}}, {"headers": {"X\r\nEvil": "1"}}])

@@ -6,7 +6,6 @@ import httpx
 import pytest
 import requests
 
-from balog.tap.credentials import bearer, header, once
 from balog.tap.errors import TapError
 from balog.tap.http import Policy, instrument
 from balog.testing import capture_events
@@ -73,14 +72,6 @@ def test_each_request_is_timed_once_also_through_a_redirect(server: HttpStandIn,
     assert event.payload["tags"] == {"endpoint": "/old/{id}", "http_status_code": 200, "status": "succeeded"}
 
 
-def test_an_unauthorized_renews_the_credential(server: HttpStandIn, session: Any) -> None:
-    tokens = iter(["old", "new"])
-    server.respond = lambda request: Answer(200 if request.headers["authorization"] == "Bearer new" else 401)
-    instrument(session, auth=bearer(once(lambda: next(tokens))))
-    assert [session.get(server.url).status_code for _ in range(2)] == [200, 200]
-    assert len(server.requests) == 3
-
-
 def test_a_session_of_requests_does_not_wait_for_ever(server: HttpStandIn) -> None:
     server.respond = lambda request: Answer(trouble="hang")
     with instrument(requests.Session(), Policy(tries=1), timeout=0.1) as session:
@@ -96,14 +87,3 @@ def test_what_is_no_session_is_refused() -> None:
         for wrong in (session, object()):
             with pytest.raises(TapError, match="want a session"):
                 instrument(wrong)
-
-
-@pytest.mark.parametrize("name", ["Authorization", "X-Api-Key"])
-def test_a_redirect_to_another_server_has_no_credentials(server: HttpStandIn, session: Any, name: str) -> None:
-    follow = {} if isinstance(session, requests.Session) else {"follow_redirects": True}
-    with HttpStandIn() as other:
-        server.will(Answer(302, headers={"Location": "/here"}), Answer(302, headers={"Location": f"{other.url}/there"}))
-        instrument(session, auth=header(name, "s3cret")).get(server.url, **follow)
-        assert [request.headers.get(name.lower()) for request in server.requests] == ["s3cret", "s3cret"]
-        (request,) = other.requests
-        assert name.lower() not in request.headers

@@ -227,7 +227,7 @@ class Program:
             if is_needed:
                 raise self._with_variables(error) from None
             return error
-        self._toolkit = spec.toolkit(given.values, config)
+        self._toolkit = spec.toolkit(config)
         self._batch = self._toolkit.pop("batch_config")
         self._batch_source = given.sources.get("batch_config", given.source)
         secrets = spec.secrets(given.values)

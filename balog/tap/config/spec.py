@@ -1,4 +1,4 @@
-"""Config specifications: names with examples, JSON Schemas and Structs; one validator."""
+"""Config specifications: names with examples, and JSON Schemas; one validator."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import msgspec
 
 from balog.config import MAX_CONFIG_BYTES
 from balog.errors import ConfigError
-from balog.problems import problems as struct_problems
 from balog.suggestions import suggest
 from balog.tap.config.samples import schema_from_example
 from balog.tap.config.secrets import hide, mark_secrets, reveal, secret_texts
@@ -38,18 +37,16 @@ class ConfigSpec:
 
     Args:
         schema: a JSON Schema of an object.
-        is_strict: warn about settings that the schema does not declare. With ``additionalProperties: false`` they are
-            errors, strict or not.
 
     Raises:
         TapError: a reference at its top has no target. ``check`` raises it if this is not a schema.
     """
 
-    def __init__(self, schema: Mapping[str, Any] | None = None, *, is_strict: bool = True) -> None:
+    def __init__(self, schema: Mapping[str, Any] | None = None) -> None:
         root = _with_lists(schema or _OPEN)
         self.schema: dict[str, Any] = {**root, **resolve_reference(root, root)}
         self.schema.pop("$ref", None)
-        self.is_strict = is_strict and schema is not None
+        self._is_strict = schema is not None
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -57,8 +54,10 @@ class ConfigSpec:
         own = self.schema.get("properties", {})
         return {**own, **{name: declared for name, declared in TOOLKIT_SETTINGS.items() if name not in own}}
 
-    def check(self, config: Mapping[str, Any], source: str = "", sources: Mapping[str, str] | None = None) -> Any:
-        """Return the config as the tap's functions receive it: a dict, or the tap's Struct.
+    def check(
+        self, config: Mapping[str, Any], source: str = "", sources: Mapping[str, str] | None = None
+    ) -> dict[str, Any]:
+        """Return the config as the tap's functions receive it.
 
         Defaults are filled in, and references to secrets (``{"env": …}``, ``{"file": …}``) resolved.
 
@@ -74,19 +73,18 @@ class ConfigSpec:
         problems: list[ConfigError] = []
         revealed = reveal(config, self.schema, self.schema, "$", found, problems)
         if not problems:
-            filled = _filled(revealed, self.schema, self.schema)
+            filled: dict[str, Any] = _filled(revealed, self.schema, self.schema)
             problems += mismatches(self._validator, filled)
-            made = self._make(filled, problems)
         if problems:
             secrets = found.union(secret_texts(revealed, self.schema))
             raise TapConfigProblems(
                 [_placed(problem, source, sources or {}, secrets) for problem in problems[:_MAX_PROBLEMS]]
             )
-        return made
+        return filled
 
     def warnings(self, config: Mapping[str, Any]) -> list[str]:
         """Return a line for each unknown setting that the schema does not forbid."""
-        if not self.is_strict:
+        if not self._is_strict:
             return []
         return [
             f"{path}: the tap does not know this setting{suggest(name, known)}"
@@ -107,51 +105,13 @@ class ConfigSpec:
         shown: dict[str, Any] = mark_secrets({**self.schema, "properties": self.settings})
         return shown
 
-    def toolkit(self, config: Mapping[str, Any], made: Any) -> dict[str, Any]:
-        """Return the settings of the toolkit by name; None for a missing one.
-
-        Args:
-            config: a config that ``check`` has accepted.
-            made: the result of ``check``. Its values take precedence; the config's own serve taps whose Struct does not
-                have the toolkit's settings.
-        """
-        revealed = reveal(config, self.schema, self.schema, "$", set(), [])
-        found = {}
-        for name in TOOLKIT_SETTINGS:
-            value = made.get(name) if isinstance(made, Mapping) else getattr(made, name, None)
-            found[name] = msgspec.to_builtins(revealed.get(name) if value is None else value, enc_hook=str)
-        return found
+    def toolkit(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the settings of the toolkit by name, of a result of ``check``; None for a missing one."""
+        return {name: config.get(name) for name in TOOLKIT_SETTINGS}
 
     @cached_property
     def _validator(self) -> Any:
         return compile_schema({**self.schema, "properties": self.settings})
-
-    def _make(self, config: dict[str, Any], problems: list[ConfigError]) -> Any:
-        return config
-
-    def _toolkits(self) -> dict[str, Any]:
-        """Return the schemas of the toolkit's settings that the spec does not declare."""
-        return {name: schema for name, schema in self.settings.items() if schema is TOOLKIT_SETTINGS.get(name)}
-
-
-class _StructSpec(ConfigSpec):
-    """A msgspec Struct, converted strictly."""
-
-    def __init__(self, kind: type[msgspec.Struct]) -> None:
-        schema = msgspec.json.schema(kind)
-        self.schema = {**resolve_reference(schema, schema), "$defs": schema["$defs"]}
-        self.is_strict = True
-        self._kind = kind
-
-    @cached_property
-    def _validator(self) -> Any:
-        return compile_schema({"properties": self._toolkits()})
-
-    def _make(self, config: dict[str, Any], problems: list[ConfigError]) -> Any:
-        config = {name: value for name, value in config.items() if name not in self._toolkits()}
-        found = struct_problems(config, self._kind)
-        problems += found
-        return None if found else msgspec.convert(config, self._kind)
 
 
 def make_spec(declaration: Any) -> ConfigSpec:
@@ -165,7 +125,6 @@ def make_spec(declaration: Any) -> ConfigSpec:
               ``optional``;
             - a JSON Schema: a dict with ``$schema``, ``properties`` or the type ``object``;
             - the path of a JSON file with a sample or a JSON Schema, relative to the file that declares the tap;
-            - a msgspec Struct: the tap's functions receive an instance instead of a dict;
             - None to allow any config.
 
     Raises:
@@ -175,20 +134,15 @@ def make_spec(declaration: Any) -> ConfigSpec:
         return declaration
     if declaration is None:
         return ConfigSpec()
-    if isinstance(declaration, type) and issubclass(declaration, msgspec.Struct):
-        return _StructSpec(declaration)
     if isinstance(declaration, (str, os.PathLike)):
         return ConfigSpec(_schema_from(*_document(declaration)))
     if isinstance(declaration, Mapping):
         return ConfigSpec(_schema_from(declaration, "config_spec"))
-    if isinstance(declaration, (list, tuple, set, frozenset)):
-        names = sorted(declaration) if isinstance(declaration, (set, frozenset)) else list(declaration)
-        if not all(isinstance(name, str) and name for name in names):
+    if isinstance(declaration, (list, tuple)):
+        if not all(isinstance(name, str) and name for name in declaration):
             raise TapError(f"config_spec={declaration!r:.100}: want names of settings")
-        return ConfigSpec({**_OPEN, "properties": {name: {} for name in names}, "required": names})
-    raise TapError(
-        f"config_spec={declaration!r:.100}: want a list of names, a dict, the path of a JSON file or a msgspec Struct"
-    )
+        return ConfigSpec({**_OPEN, "properties": {name: {} for name in declaration}, "required": list(declaration)})
+    raise TapError(f"config_spec={declaration!r:.100}: want a list of names, a dict or the path of a JSON file")
 
 
 def _document(path: str | os.PathLike[str]) -> tuple[Any, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
 import balog
 from balog.errors import BalogError
@@ -152,14 +152,6 @@ def once(function: Callable[[], Any]) -> Credential:
     return Credential(function)
 
 
-@overload
-def periodic(
-    function: Callable[[], Any], *, minutes: float = 25, lifetime_minutes: float | None = None
-) -> Credential: ...
-@overload
-def periodic(
-    function: None = None, *, minutes: float = 25, lifetime_minutes: float | None = None
-) -> Callable[[Callable[[], Any]], Credential]: ...
 def periodic(
     function: Callable[[], Any] | None = None, *, minutes: float = 25, lifetime_minutes: float | None = None
 ) -> Any:

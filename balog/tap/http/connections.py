@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType, SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from balog.http.body import PACKINGS, Unpacker
 from balog.http.pool import ClientCertificate, open_pool, tls_context
@@ -52,6 +52,7 @@ class Connections:
         max_seconds: the maximum time of one response.
         ca_file, certificate: see ``Client``.
         cookies: a ``http.cookiejar.CookieJar``.
+        file: receives the bodies of successes; None returns them.
 
     Raises:
         ConfigError: ``ca_file`` or ``certificate`` cannot be used.
@@ -64,6 +65,7 @@ class Connections:
     ca_file: str | None
     certificate: ClientCertificate | None = None
     cookies: Any = field(default_factory=_cookie_jar)
+    file: BinaryIO | None = None
     _pool: Any = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -112,7 +114,7 @@ class Connections:
         if "set-cookie" in response.headers and len(self.cookies) < _MAX_COOKIES:
             self.cookies.extract_cookies(SimpleNamespace(info=lambda: response.headers), carrier)
         try:
-            data = self.read(response)
+            data = self._read(response)
             is_complete = True
         finally:
             response.release_conn() if is_complete else response.close()
@@ -134,11 +136,17 @@ class Connections:
         }
         return pool
 
-    def read(self, response: Any) -> bytes:
-        """Return a response's decompressed body."""
-        return b"".join(self.pieces(response))
+    def _read(self, response: Any) -> bytes:
+        """Return a response's decompressed body, or write that of a success to the file."""
+        if self.file is None or not 200 <= response.status < 300:
+            return b"".join(self._pieces(response))
+        self.file.seek(0)
+        self.file.truncate()
+        self.file.writelines(self._pieces(response))
+        self.file.flush()
+        return b""
 
-    def pieces(self, response: Any) -> Iterator[bytes]:
+    def _pieces(self, response: Any) -> Iterator[bytes]:
         """Yield a response's decompressed body in pieces.
 
         Raises:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, fields
-from typing import Any, BinaryIO
+from dataclasses import replace
+from typing import BinaryIO
 
 from balog.tap.http.client import Client
-from balog.tap.http.connections import Connections
 from balog.tap.http.outcomes import Response
 
 
@@ -38,30 +37,8 @@ def download(
         SourceError: no response, one that is too large or incomplete, a redirect to another server.
     """
     twin = copy.copy(client)
-    own = client.connections
-    given: dict[str, Any] = {
-        each.name: getattr(own, each.name) for each in fields(own) if not each.name.startswith("_")
-    }
-    twin.connections = FileConnections(**{**given, "max_bytes": max_bytes, "max_seconds": max_seconds}, file=file)
+    twin.connections = replace(client.connections, max_bytes=max_bytes, max_seconds=max_seconds, file=file, _pool=None)
     try:
         return twin.get(path, headers={"Accept": "*/*"}, allow=allow)
     finally:
         twin.connections.close()
-
-
-@dataclass(eq=False, kw_only=True)
-class FileConnections(Connections):
-    """Connections whose responses go to a file if they are successes."""
-
-    file: BinaryIO
-
-    def read(self, response: Any) -> bytes:
-        """Write a body to the file; return that of another response."""
-        if not 200 <= response.status < 300:
-            return super().read(response)
-        self.file.seek(0)
-        self.file.truncate()
-        for piece in self.pieces(response):
-            self.file.write(piece)
-        self.file.flush()
-        return b""

@@ -46,7 +46,7 @@ _Result = TypeVar("_Result")
 
 
 def concurrently(
-    items: Iterable[_Item], function: Callable[[_Item], _Result], *, workers: int = 4, ahead: int | None = None
+    items: Iterable[_Item], function: Callable[[_Item], _Result], *, workers: int = 4
 ) -> Iterator[_Result]:
     """Call a function for each item in several threads; yield the results in the order of the items.
 
@@ -55,19 +55,16 @@ def concurrently(
     of the retry policy end at once, and running requests are not awaited.
 
     Args:
-        items: read in this thread, at most ``ahead`` in advance.
+        items: read in this thread, at most twice as many as workers in advance.
         function: must be thread-safe, as ``balog.tap.http.Client`` is. It should return records, because records that
             it writes with ``context`` come in no order.
         workers: the maximum number of threads.
-        ahead: the maximum number of items in memory whose results were not yielded; None means twice the workers.
 
     Raises:
-        TapError: ``workers`` or ``ahead`` is less than 1.
+        TapError: ``workers`` is less than 1.
     """
     check_number("concurrently: workers", workers, least=1)
-    ahead = 2 * workers if ahead is None else ahead
-    check_number("concurrently: ahead", ahead, least=1)
-    return _results(iter(items), function, workers, ahead)
+    return _results(iter(items), function, workers)
 
 
 class _Task(Generic[_Item, _Result]):
@@ -87,9 +84,7 @@ class _Task(Generic[_Item, _Result]):
             self.is_done.set()
 
 
-def _results(
-    items: Iterator[_Item], function: Callable[[_Item], _Result], workers: int, ahead: int
-) -> Iterator[_Result]:
+def _results(items: Iterator[_Item], function: Callable[[_Item], _Result], workers: int) -> Iterator[_Result]:
     stop = threading.Event()
     tasks: SimpleQueue[_Task[_Item, _Result] | None] = SimpleQueue()
     pending: deque[_Task[_Item, _Result]] = deque()
@@ -104,7 +99,7 @@ def _results(
 
     try:
         while True:
-            while failure is None and len(pending) < ahead:
+            while failure is None and len(pending) < 2 * workers:
                 try:
                     task: _Task[_Item, _Result] = _Task(next(items))
                 except StopIteration:

@@ -111,13 +111,8 @@ class Compiler:
             if alternatives := listed(schema, keyword):
                 fits = [self.compile(part, crumb, coerces=coerces, keeps=inner_keeps).make for part in alternatives]
                 steps.append(fitting_any(fits, [self.validator(part, crumb) for part in alternatives]))
-        if "if" in schema:
-            test = self.validator(schema["if"], crumb)
-            then, other = (
-                self.compile(schema.get(name, True), crumb, coerces=coerces, keeps=inner_keeps).make
-                for name in ("then", "else")
-            )
-            steps.append(lambda value: (then if test.is_valid(value) else other)(value))
+        if not steps:
+            return ANYTHING
 
         def make(value: Any) -> Any:
             for fit in steps:

@@ -1,4 +1,4 @@
-"""The documents of schemas: files, and files inside a zip. URLs are not fetched."""
+"""The documents of schemas: files. URLs are not fetched."""
 
 from __future__ import annotations
 

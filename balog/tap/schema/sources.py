@@ -63,7 +63,7 @@ def json_file(path: str | os.PathLike[str]) -> SchemaSource:
     """Return a source that reads a JSON file; ``orders.json#/definitions/line`` is a part of one.
 
     Args:
-        path: relative to the file of the caller, which can be inside a zip, or absolute.
+        path: relative to the file of the caller, or absolute.
     """
     read, place = relative_to_caller(path)
 

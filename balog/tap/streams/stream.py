@@ -234,15 +234,6 @@ class Stream:
         return f"<{type(self).__name__} {self.name!r}>"
 
 
-class _FunctionStream(Stream):
-    def __init__(self, name: str, function: Callable[..., Records], place: str, settings: Mapping[str, Any]) -> None:
-        super().__init__(name, place=place, records=function, **settings)
-
-    @property
-    def __wrapped__(self) -> Callable[..., Records]:
-        return self.records
-
-
 def declare(
     family: dict[str, Stream], names: Sequence[str], settings: Mapping[str, Any], place: str
 ) -> Callable[[Any], Any]:
@@ -266,7 +257,7 @@ def declare(
             return subject
         if not callable(subject):
             raise TapError(f"stream {', '.join(names)!r} ({place}): want a function or a class")
-        made = [_FunctionStream(name, subject, place, settings) for name in names or (subject.__name__,)]
+        made = [Stream(name, place=place, records=subject, **settings) for name in names or (subject.__name__,)]
         for stream in made:
             add(family, stream)
         return made[0] if len(made) == 1 else subject
