@@ -73,28 +73,54 @@ SCHEMAS = st.fixed_dictionaries(
     optional={
         "required": st.lists(NAMES, max_size=2, unique=True),
         "additionalProperties": st.one_of(st.booleans(), PARTS),
-        "patternProperties": st.dictionaries(st.sampled_from(["^a", "e"]), PARTS, max_size=1),
+        "patternProperties": st.dictionaries(st.sampled_from(["^a", "e", "^[ab]$"]), PARTS, max_size=2),
         "anyOf": st.lists(PARTS, min_size=1, max_size=2),
     },
 )
 RECORDS = st.dictionaries(NAMES, VALUES, max_size=5)
+
+
+def a_text_and(keyword, value):
+    return {"properties": {"a": {"type": "string"}}, "patternProperties": {"^a": {keyword: value}}}
+
+
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 QUICK = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 
 
-def transformer(schema, policy="coerce"):
-    return Transformer(CatalogEntry(tap_stream_id="s", stream="s", schema=schema), policy, log=Mock())
+def transformer(schema, policy="coerce", keys=()):
+    """Return the Transformer of a schema, which logs no schema that the other validator accepts as invalid."""
+    log = Mock()
+    made = Transformer(
+        CatalogEntry(tap_stream_id="s", stream="s", schema=schema, key_properties=[*keys]), policy, log=log
+    )
+    assert not [call for call in log.warning.mock_calls if "not valid" in str(call)], log.warning.mock_calls
+    return made
+
+
+KEYS = st.lists(NAMES, max_size=2, unique=True)
 
 
 @QUICK
-@given(schema=SCHEMAS, record=RECORDS, policy=st.sampled_from(["coerce", "fail"]))
+@given(schema=SCHEMAS, record=RECORDS, policy=st.sampled_from(["coerce", "fail"]), keys=KEYS)
 @example(
-    schema={"properties": {"a": {"type": "object", "anyOf": [{"type": "string"}]}}}, record={"a": {}}, policy="coerce"
+    schema={"properties": {"a": {"type": "object", "anyOf": [{"type": "string"}]}}},
+    record={"a": {}},
+    policy="coerce",
+    keys=[],
 )
-def test_what_comes_out_is_valid(schema, record, policy):
+@example(
+    schema={"required": ["b"], "properties": {"a": {"maxLength": 2}}}, record={"a": "abc"}, policy="fail", keys=["b"]
+)
+@example(
+    schema={"required": ["a"], "properties": {"a": {"maxLength": 2}}}, record={"a": "abc"}, policy="fail", keys=["a"]
+)
+@example(schema=a_text_and("additionalProperties", {}), record={"a": {"b": 1}}, policy="coerce", keys=[])
+@example(schema=a_text_and("maxLength", 50), record={"a": {"b": 1}}, policy="coerce", keys=[])
+def test_what_comes_out_is_valid(schema, record, policy, keys):
     before = json.dumps(record)
     try:
-        made = transformer(schema, policy)(record)
+        made = transformer(schema, policy, keys)(record)
     except RecordError:
         made = {}
         schema = {}
@@ -183,3 +209,11 @@ def test_a_schema_that_holds_itself_is_followed_as_deep_as_the_record_goes(polic
     record["tree"]["below"][0]["below"][0]["name"] = []
     with pytest.raises(RecordError, match=r"\$\.tree\.below\[0\]\.below\[0\]\.name: want a string, got an array"):
         transformer(schema, "fail")(record)
+
+
+@pytest.mark.parametrize(
+    ("value", "keyword"), [({"k": 1}, "additionalProperties"), ([1], "items"), ({"k": 1}, "maxLength")]
+)
+def test_the_schema_of_a_pattern_gets_what_the_property_has_made(value, keyword):
+    schema = a_text_and(keyword, 50 if keyword == "maxLength" else {"type": "integer"})
+    assert transformer(schema)({"a": value}) == {"a": json.dumps(value, separators=(",", ":"))}

@@ -129,9 +129,10 @@ def _plan(value: dict[str, Any], shape: ObjectRules) -> _Plan:
             left_out.append(name)
         place = step(name) if is_known else ANY_NAME
         kind = type(item)
-        steps += [
-            (name, node.by_type.get(kind, node.make), place) for node in nodes or () if kind not in node.as_they_are
-        ]
+        if nodes and len(nodes) > 1:  # each gets what the one before it has made, of any type
+            steps += [(name, node.make, place) for node in nodes]
+        elif nodes and kind not in nodes[0].as_they_are:
+            steps.append((name, nodes[0].by_type.get(kind, nodes[0].make), place))
     for name in shape.required:
         if name not in value or name in left_out:
             mismatch = MismatchError("is missing, and required")

@@ -9,6 +9,7 @@ import balog
 from balog.tap.catalog import CatalogEntry
 from balog.tap.catalog.entry import PropertySelection
 from balog.tap.errors import RecordError
+from balog.tap.json_schema.keywords import listed
 from balog.tap.json_schema.mismatch import MismatchError, step, type_name
 from balog.tap.records.compiler import Compiler
 from balog.tap.records.plain import simplify
@@ -144,8 +145,9 @@ class Transformer:
 
 def _with_keys(entry: CatalogEntry) -> dict[str, Any]:
     """Return the schema with the key properties required: without them a target cannot identify rows."""
-    required = entry.schema.get("required")
-    return {**entry.schema, "required": [*(required if isinstance(required, list) else ()), *entry.key_properties]}
+    required = listed(entry.schema, "required")
+    keys = (key for key in dict.fromkeys(entry.key_properties) if key not in required)
+    return {**entry.schema, "required": [*required, *keys]}
 
 
 def _record(record: Any) -> dict[str, Any]:
