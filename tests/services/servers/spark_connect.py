@@ -38,8 +38,6 @@ class SparkConnectServer(ServerProcess):
             "spark.local.dir": str(self.folder / "scratch"),
             "spark.sql.warehouse.dir": str(self.folder / "warehouse"),
             "spark.sql.shuffle.partitions": "2",
-            "spark.sql.codegen.wholeStage": "false",  # compiling a small question costs more than its answer
-            "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         }
         submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
         command = [str(submit), "--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
