@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import Any
 
 from balog.tap.catalog import Breadcrumb
-from balog.tap.json_schema.keywords import ANNOTATIONS, Steps, is_names, rebuilt, subschemas
+from balog.tap.json_schema.keywords import ANNOTATIONS, Steps, is_names, listed, rebuilt, subschemas
 from balog.tap.json_schema.mismatch import ANY_NAME, MismatchError, step
-from balog.tap.json_schema.references import target_of
+from balog.tap.json_schema.references import beside_reference, target_of
 from balog.tap.records.plain import unwritable
 
 _DRAFT_4 = "http://json-schema.org/draft-04/schema#"
@@ -80,15 +80,12 @@ class RecordValidator:
         """
         if not isinstance(schema, dict):
             return schema
-        reference = schema.get("$ref")
-        if within is not None and isinstance(reference, str) and reference.startswith("#"):
-            with suppress(LookupError):
-                if reference not in within and self._inlined < _MOST_INLINED:
-                    target = target_of(reference, self._document)
-                    self._inlined += 1
-                    return self._selected(target, crumb, (*within, reference))
-            self._refers = True
-            return {"$ref": _DOCUMENT + reference}
+        reference, targets = schema.get("$ref"), []
+        if isinstance(reference, str) and reference.startswith("#"):
+            targets = [self._target(reference, crumb, within)]
+            schema = beside_reference(schema, self._document)
+            if not schema:
+                return targets[0]
 
         def part(child: Any, steps: Steps) -> Any:
             below = tuple(map(str, steps)) if steps[0] in ("properties", "items") else ()
@@ -98,7 +95,16 @@ class RecordValidator:
         if is_names(made.get("required")):
             required = [name for name in made.pop("required") if self._is_selected((*crumb, "properties", name))]
             made |= {"required": required} if required else {}
-        return made
+        return {**made, "allOf": [*listed(made, "allOf"), *targets]} if targets else made
+
+    def _target(self, reference: str, crumb: Breadcrumb, within: tuple[str, ...] | None) -> Any:
+        if within is not None and reference not in within and self._inlined < _MOST_INLINED:
+            with suppress(LookupError):
+                target = target_of(reference, self._document)
+                self._inlined += 1
+                return self._selected(target, crumb, (*within, reference))
+        self._refers = True
+        return {"$ref": _DOCUMENT + reference}
 
     def fault(self) -> str:
         """Return why the schema cannot be used, as one line; "" if it can. All values are valid if it cannot."""
