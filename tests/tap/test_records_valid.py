@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
+from jsonschema.validators import validator_for
 
 from balog.tap.catalog import CatalogEntry
 from balog.tap.errors import RecordError
@@ -144,6 +145,39 @@ def test_what_was_valid_is_not_refused_and_not_changed_but_for_what_no_schema_ha
         return
     made = transformer(schema, policy)(record)
     assert fewer(json.loads(_encode(made)), record), (schema, record, made)
+
+
+LOOSE = [
+    {"minProperties": 2},
+    {"dependentRequired": {"a": ["b"]}},
+    {"dependencies": {"a": ["b"]}},
+    {"required": ["b"]},
+    {"not": {"required": ["a", "b"]}},
+    {"oneOf": [{"required": ["a"]}, {"required": ["b"]}]},
+    {"if": {"required": ["b"]}, "then": {"required": ["c"]}, "else": {"required": ["a"]}},
+]
+
+
+@QUICK
+@given(
+    record=st.dictionaries(st.sampled_from("abc"), st.integers(), max_size=3),
+    names=st.lists(st.sampled_from("abc"), max_size=2),
+    rule=st.sampled_from(LOOSE),
+    draft=st.sampled_from(["http://json-schema.org/draft-04/schema#", "https://json-schema.org/draft/2019-09/schema"]),
+)
+@example(record={"a": 1, "b": 2}, names=["b"], rule=LOOSE[2], draft="http://json-schema.org/draft-04/schema#")
+def test_a_valid_record_is_not_refused_for_a_property_that_is_not_selected(record, names, rule, draft):
+    schema = {"$schema": draft, "properties": {name: {"type": "integer"} for name in "abc"}, **rule}
+    if not validator_for(schema)(schema).is_valid(record):
+        return
+    metadata = {("properties", name): {"selected": False} for name in names}
+    made = Transformer(
+        CatalogEntry(tap_stream_id="s", stream="s", schema=schema, metadata=metadata), "fail", log=Mock()
+    )
+    assert made(record) == {name: value for name, value in record.items() if name not in names}
+    validator_for(schema).check_schema(made.schema)
+    if not {"not", "oneOf", "if"} & rule.keys():
+        validator_for(schema)(made.schema).validate(made(record))
 
 
 OBJECTS = st.fixed_dictionaries(

@@ -164,3 +164,46 @@ def rebuilt(node: dict[str, Any], make: Callable[[Any, Steps], Any]) -> dict[str
             made[str(name)] = node[str(name)].copy()
         made[str(name)][inner[0]] = changed
     return made
+
+
+def loosened(schema: dict[str, Any], cut: set[str | int]) -> dict[str, Any]:
+    """Remove keywords that would reject more values after the schemas in the keywords ``cut`` allow more."""
+    if not cut:
+        return schema
+    dropped: set[str] = set()
+    if "not" in cut:
+        dropped.add("not")
+    if "if" in cut:
+        dropped |= {"if", "then", "else"}
+    if "contains" in cut:
+        dropped.add("maxContains")
+    if "$ref" in cut or not IN_PLACE.isdisjoint(cut):
+        dropped |= {"unevaluatedProperties", "unevaluatedItems"}
+    made = {name: value for name, value in schema.items() if name not in dropped}
+    if "oneOf" in cut:
+        alternatives = {"anyOf": made.pop("oneOf")}
+        made = (
+            {**made, "allOf": [*made.get("allOf", []), alternatives]} if "anyOf" in made else {**made, **alternatives}
+        )
+    return made
+
+
+def without(schema: Mapping[str, Any], is_left_out: Callable[[str], bool]) -> dict[str, Any]:
+    """Return a schema that requires no property that is left out of its objects."""
+
+    def kept(names: Any) -> Any:
+        return [name for name in names if not is_left_out(name)] if is_names(names) else names
+
+    made = dict(schema)
+    if is_names(required := schema.get("required")):
+        made["required"] = kept(required)
+        if not made["required"]:  # draft 4 has no empty list
+            del made["required"]
+    for keyword in ("dependencies", "dependentRequired"):
+        if isinstance(needed := schema.get(keyword), Mapping):
+            rest = {name: kept(value) for name, value in needed.items()}
+            made[keyword] = {name: value for name, value in rest.items() if value != []}
+    properties, least = schema.get("properties"), schema.get("minProperties")
+    if isinstance(least, int) and isinstance(properties, Mapping) and (count := sum(map(is_left_out, properties))):
+        made["minProperties"] = max(0, least - count)
+    return made

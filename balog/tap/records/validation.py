@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from balog.tap.catalog import Breadcrumb
-from balog.tap.json_schema.keywords import ANNOTATIONS, Steps, is_names, listed, rebuilt, subschemas
+from balog.tap.json_schema.keywords import ANNOTATIONS, Steps, listed, loosened, rebuilt, subschemas, without
 from balog.tap.json_schema.mismatch import ANY_NAME, MismatchError, step
 from balog.tap.json_schema.references import beside_reference, target_of
 from balog.tap.records.plain import unwritable
@@ -49,6 +49,7 @@ class RecordValidator:
         self._schema, self._document, self._crumb, self._is_selected = schema, document, crumb, is_selected
         self._inlined = 0
         self._refers = False
+        self._cuts = 0
 
     @cached_property
     def _built(self) -> tuple[Any, str]:
@@ -80,21 +81,26 @@ class RecordValidator:
         """
         if not isinstance(schema, dict):
             return schema
-        reference, targets = schema.get("$ref"), []
+        reference, targets, before = schema.get("$ref"), [], self._cuts
         if isinstance(reference, str) and reference.startswith("#"):
             targets = [self._target(reference, crumb, within)]
             schema = beside_reference(schema, self._document)
             if not schema:
                 return targets[0]
 
+        cut: set[str | int] = {"$ref"} if self._cuts > before else set()
+
         def part(child: Any, steps: Steps) -> Any:
             below = tuple(map(str, steps)) if steps[0] in ("properties", "items") else ()
-            return self._selected(child, (*crumb, *below), within)
+            before = self._cuts
+            made = self._selected(child, (*crumb, *below), within)
+            if self._cuts > before:
+                cut.add(steps[0])
+            return made
 
-        made = rebuilt(schema, part)
-        if is_names(made.get("required")):
-            required = [name for name in made.pop("required") if self._is_selected((*crumb, "properties", name))]
-            made |= {"required": required} if required else {}
+        selected = without(schema, lambda name: not self._is_selected((*crumb, "properties", name)))
+        self._cuts += selected != without(schema, lambda name: False)
+        made = loosened(rebuilt(selected, part), cut)
         return {**made, "allOf": [*listed(made, "allOf"), *targets]} if targets else made
 
     def _target(self, reference: str, crumb: Breadcrumb, within: tuple[str, ...] | None) -> Any:
