@@ -76,7 +76,7 @@ def test_inside_of_objects_and_of_the_items_of_arrays() -> None:
         "required": ["id"],
         "properties": {
             "id": {"type": "integer"},
-            "address": {"type": "object", "required": [], "properties": {"zip": {}}},
+            "address": {"type": "object", "properties": {"zip": {}}},
             "lines": {"type": "array", "items": {"type": "object", "properties": {"sku": {}}}},
         },
     }

@@ -7,7 +7,8 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from jsonschema import Draft7Validator
+from jsonschema import Draft202012Validator
+from jsonschema.validators import validator_for
 
 from balog.tap.catalog import CatalogEntry
 from balog.tap.errors import RecordError
@@ -15,11 +16,12 @@ from balog.tap.json_schema.formats import is_date
 from balog.tap.records import Transformer
 from balog.tap.records.times import is_date_time
 
-CHECKER = Draft7Validator.FORMAT_CHECKER
+CHECKER = Draft202012Validator.FORMAT_CHECKER
 CHECKER.checks("date-time")(lambda value: not isinstance(value, str) or is_date_time(value))
 CHECKER.checks("date")(lambda value: not isinstance(value, str) or is_date(value))
 
-NAMES = st.sampled_from(["a", "b", "c", "$d", "e f"])
+NAMES_OF_RECORDS = ["a", "b", "c", "$d", "e f"]
+NAMES = st.sampled_from(NAMES_OF_RECORDS)
 TEXTS = st.one_of(
     st.text(max_size=6),
     st.sampled_from(
@@ -60,13 +62,17 @@ def keywords(inner):
             "oneOf": st.lists(inner, min_size=1, max_size=2),
             "allOf": st.lists(inner, min_size=1, max_size=2),
             "not": inner,
+            "dependentRequired": st.dictionaries(NAMES, st.lists(NAMES, max_size=2, unique=True), max_size=2),
+            "dependentSchemas": st.dictionaries(NAMES, inner, max_size=1),
+            "patternProperties": st.dictionaries(st.sampled_from(["^a", "e", "^[ab]$"]), inner, max_size=2),
         },
     )
 
 
 PLAIN = st.recursive(st.one_of(st.booleans(), keywords(st.just({}))), keywords, max_leaves=6)
 REFERENCES = st.sampled_from([{"$ref": "#/definitions/x"}, {"$ref": "#/definitions/y"}])
-PARTS = st.recursive(st.one_of(st.booleans(), keywords(st.just({})), REFERENCES), keywords, max_leaves=6)
+BESIDE = st.builds(lambda part, reference: part | reference, keywords(st.just({})), REFERENCES)
+PARTS = st.recursive(st.one_of(st.booleans(), keywords(st.just({})), REFERENCES, BESIDE), keywords, max_leaves=6)
 OWN = st.dictionaries(NAMES, PARTS, min_size=1, max_size=4)
 SCHEMAS = st.fixed_dictionaries(
     {"type": st.just("object"), "properties": OWN, "definitions": st.fixed_dictionaries({"x": PLAIN, "y": PLAIN})},
@@ -74,6 +80,8 @@ SCHEMAS = st.fixed_dictionaries(
         "required": st.lists(NAMES, max_size=2, unique=True),
         "additionalProperties": st.one_of(st.booleans(), PARTS),
         "patternProperties": st.dictionaries(st.sampled_from(["^a", "e", "^[ab]$"]), PARTS, max_size=2),
+        "dependentSchemas": st.dictionaries(NAMES, PARTS, max_size=1),
+        "$ref": st.just("#/definitions/x"),
         "anyOf": st.lists(PARTS, min_size=1, max_size=2),
     },
 )
@@ -126,17 +134,102 @@ def test_what_comes_out_is_valid(schema, record, policy, keys):
         schema = {}
     assert json.dumps(record) == before
     line = json.loads(_encode(made))
-    errors = list(Draft7Validator(schema, format_checker=CHECKER).iter_errors(line))
+    errors = list(Draft202012Validator(schema, format_checker=CHECKER).iter_errors(line))
     assert not errors, (errors[0].message, schema, before, made)
 
 
 @QUICK
 @given(schema=SCHEMAS, record=RECORDS, policy=st.sampled_from(["coerce", "fail"]))
 def test_what_was_valid_is_not_refused_and_not_changed_but_for_what_no_schema_has(schema, record, policy):
-    if not Draft7Validator(schema, format_checker=CHECKER).is_valid(record):
+    if not Draft202012Validator(schema, format_checker=CHECKER).is_valid(record):
         return
     made = transformer(schema, policy)(record)
     assert fewer(json.loads(_encode(made)), record), (schema, record, made)
+
+
+LOOSE = [
+    {"minProperties": 2},
+    {"dependentRequired": {"a": ["b"]}},
+    {"dependencies": {"a": ["b"]}},
+    {"required": ["b"]},
+    {"not": {"required": ["a", "b"]}},
+    {"oneOf": [{"required": ["a"]}, {"required": ["b"]}]},
+    {"if": {"required": ["b"]}, "then": {"required": ["c"]}, "else": {"required": ["a"]}},
+]
+
+
+@QUICK
+@given(
+    record=st.dictionaries(st.sampled_from("abc"), st.integers(), max_size=3),
+    names=st.lists(st.sampled_from("abc"), max_size=2),
+    rule=st.sampled_from(LOOSE),
+    draft=st.sampled_from(["http://json-schema.org/draft-04/schema#", "https://json-schema.org/draft/2019-09/schema"]),
+)
+@example(record={"a": 1, "b": 2}, names=["b"], rule=LOOSE[2], draft="http://json-schema.org/draft-04/schema#")
+def test_a_valid_record_is_not_refused_for_a_property_that_is_not_selected(record, names, rule, draft):
+    schema = {"$schema": draft, "properties": {name: {"type": "integer"} for name in "abc"}, **rule}
+    if not validator_for(schema)(schema).is_valid(record):
+        return
+    metadata = {("properties", name): {"selected": False} for name in names}
+    made = Transformer(
+        CatalogEntry(tap_stream_id="s", stream="s", schema=schema, metadata=metadata), "fail", log=Mock()
+    )
+    assert made(record) == {name: value for name, value in record.items() if name not in names}
+    validator_for(schema).check_schema(made.schema)
+    if not {"not", "oneOf", "if"} & rule.keys():
+        validator_for(schema)(made.schema).validate(made(record))
+
+
+OBJECTS = st.fixed_dictionaries(
+    {"type": st.just("object"), "properties": st.dictionaries(NAMES, st.just({}), min_size=1)}
+)
+NESTED = st.builds(lambda part, name: {"type": "object", "properties": {name: part}}, OBJECTS, NAMES)
+
+
+@QUICK
+@given(
+    keyword=st.sampled_from(["anyOf", "oneOf", "allOf", "dependentSchemas"]),
+    parts=st.lists(st.one_of(OBJECTS, NESTED), min_size=2, max_size=3),
+    record=st.dictionaries(NAMES, st.one_of(st.integers(), st.dictionaries(NAMES, st.integers(), max_size=4))),
+    is_nullable=st.booleans(),
+    own=st.one_of(st.just({}), OBJECTS),
+)
+@example(
+    keyword="anyOf",
+    parts=[{"type": "object", "properties": {name: {}}} for name in "ab"],
+    record={"a": 1, "b": 3, "c": 1},
+    is_nullable=True,
+    own={},
+)
+def test_a_property_that_any_part_declares_is_not_left_out(keyword, parts, record, is_nullable, own):
+    several = keyword in ("anyOf", "oneOf")
+    value = dict(zip(NAMES_OF_RECORDS, parts)) if keyword == "dependentSchemas" else parts
+    schema = {**own, keyword: [{"type": "null"}, *value] if several and is_nullable else value}
+    root = {"properties": {"pet": schema}}
+    if not Draft202012Validator(root).is_valid({"pet": record}):
+        return
+    made = transformer(root)({"pet": record})["pet"]
+    every = [*parts, own]
+    for name in {name for part in every for name in part.get("properties", {})} & record.keys():
+        assert name in made, (schema, record, made)
+        inner = [part["properties"][name] for part in every if name in part.get("properties", {})]
+        if isinstance(record[name], dict):
+            declared = {each for part in inner for each in part.get("properties", {})}
+            assert declared & record[name].keys() <= made[name].keys(), (schema, record, made)
+    if several:  # the others are left out
+        assert made.keys() <= {name for part in every for name in part.get("properties", {})}, (schema, record, made)
+
+
+@pytest.mark.parametrize("draft", ["", "http://json-schema.org/draft-07/schema#"])
+@pytest.mark.parametrize("beside", [{"maximum": 1}, {"enum": [1]}, {"not": {"const": 1.5}}])
+def test_keywords_beside_a_reference_apply_from_draft_2019_on(beside, draft):
+    part = {"$ref": "#/$defs/n", **beside}
+    schema = {**({"$schema": draft} if draft else {}), "properties": {"v": part}, "$defs": {"n": {"type": "number"}}}
+    if draft:
+        assert transformer(schema)({"v": 1.5}) == {"v": 1.5}
+        return
+    with pytest.raises(RecordError, match=r"\$\.v"):
+        transformer(schema)({"v": 1.5})
 
 
 def fewer(made, given):
@@ -182,7 +275,7 @@ def test_records_of_an_ordinary_schema_come_out_valid_or_are_refused(record):
         made = transformer(FLAT)(record)
     except RecordError:
         return
-    Draft7Validator(FLAT, format_checker=CHECKER).validate(json.loads(_encode(made)))
+    Draft202012Validator(FLAT, format_checker=CHECKER).validate(json.loads(_encode(made)))
 
 
 def test_a_record_that_fits_is_the_same_object():

@@ -8,6 +8,8 @@ from typing import Any, Literal, Protocol
 
 from msgspec import Struct, field
 
+from balog.tap.json_schema.keywords import without
+
 Method = Literal["FULL_TABLE", "INCREMENTAL", "LOG_BASED"]
 Breadcrumb = tuple[str, ...]
 """A path in a schema: ``()`` is the stream, ``("properties", "id")`` a property."""
@@ -187,9 +189,8 @@ class PropertySelection:
             if self.is_selected(crumb := (*path, "properties", name))
         }
         if len(kept) < len(properties) or any(part is not properties[name] for name, part in kept.items()):
+            schema = without(schema, lambda name: not self.is_selected((*path, "properties", name)))
             made["properties"] = kept
-            if isinstance(required := schema.get("required"), list):
-                made["required"] = [name for name in required if name in kept or name not in properties]
         items = schema.get("items")
         if isinstance(items, Mapping) and (part := self._part(items, (*path, "items"))) is not items:
             made["items"] = part

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -15,8 +16,8 @@ ALL_TYPES = ("null", "boolean", "integer", "number", "string", "array", "object"
 IN_PLACE = frozenset({"allOf", "anyOf", "dependencies", "dependentSchemas", "else", "if", "not", "oneOf", "then"})
 """Keywords whose schemas apply to the value itself, not to a part of it."""
 
-COMBINING = ("allOf", "anyOf", "oneOf", "not", "if")
-"""Those of them that records are checked for; ``then`` and ``else`` belong to ``if``."""
+DEPENDENT = ("dependencies", "dependentRequired", "dependentSchemas")
+"""Keywords whose schemas and names apply to objects with a property."""
 
 ANNOTATIONS = frozenset(
     {"$comment", "default", "deprecated", "description", "examples", "readOnly", "title", "writeOnly"}
@@ -97,18 +98,33 @@ def required_of(schema: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(name for name in listed(schema, "required") if isinstance(name, str))
 
 
-def names_of(schema: Any) -> tuple[str, ...]:
-    """Return the names of properties that a schema declares in any of its parts."""
+def names_of(schema: Any, target_of: Callable[[str], Any], seen: set[str]) -> Counter[str]:
+    """Return the names of properties that a schema declares in any of its parts.
+
+    The count of a name is the number of parts that have a schema for it; 0 if it is only required.
+
+    Args:
+        target_of: returns the target of a reference.
+        seen: references that are not followed; those that are followed are added.
+    """
+    names: Counter[str] = Counter()
     if not isinstance(schema, Mapping):
-        return ()
+        return names
     properties = schema.get("properties")
-    names = dict.fromkeys(properties if isinstance(properties, Mapping) else ())
-    names |= dict.fromkeys(required_of(schema))
-    for part in (*listed(schema, "allOf"), *listed(schema, "anyOf"), *listed(schema, "oneOf")):
-        names |= dict.fromkeys(names_of(part))
-    for part in (schema.get("if"), schema.get("then"), schema.get("else")):
-        names |= dict.fromkeys(names_of(part))
-    return tuple(names)
+    names.update([*properties] if isinstance(properties, Mapping) else ())
+    lists = [required_of(schema)]
+    for keyword in DEPENDENT:
+        needed = schema.get(keyword)
+        lists += filter(is_names, needed.values() if isinstance(needed, Mapping) else ())
+    names.update({name: 0 for needed in lists for name in needed})
+    parts = [part for steps, part in children(schema) if steps[0] in IN_PLACE and steps[0] != "not"]
+    reference = schema.get("$ref")
+    if isinstance(reference, str) and reference not in seen:
+        seen.add(reference)
+        parts.append(target_of(reference))
+    for part in parts:
+        names.update(names_of(part, target_of, seen))
+    return names
 
 
 def children(node: Mapping[str, Any]) -> Iterator[tuple[Steps, Any]]:
@@ -147,4 +163,47 @@ def rebuilt(node: dict[str, Any], make: Callable[[Any, Steps], Any]) -> dict[str
         if made[str(name)] is node[str(name)]:
             made[str(name)] = node[str(name)].copy()
         made[str(name)][inner[0]] = changed
+    return made
+
+
+def loosened(schema: dict[str, Any], cut: set[str | int]) -> dict[str, Any]:
+    """Remove keywords that would reject more values after the schemas in the keywords ``cut`` allow more."""
+    if not cut:
+        return schema
+    dropped: set[str] = set()
+    if "not" in cut:
+        dropped.add("not")
+    if "if" in cut:
+        dropped |= {"if", "then", "else"}
+    if "contains" in cut:
+        dropped.add("maxContains")
+    if "$ref" in cut or not IN_PLACE.isdisjoint(cut):
+        dropped |= {"unevaluatedProperties", "unevaluatedItems"}
+    made = {name: value for name, value in schema.items() if name not in dropped}
+    if "oneOf" in cut:
+        alternatives = {"anyOf": made.pop("oneOf")}
+        made = (
+            {**made, "allOf": [*made.get("allOf", []), alternatives]} if "anyOf" in made else {**made, **alternatives}
+        )
+    return made
+
+
+def without(schema: Mapping[str, Any], is_left_out: Callable[[str], bool]) -> dict[str, Any]:
+    """Return a schema that requires no property that is left out of its objects."""
+
+    def kept(names: Any) -> Any:
+        return [name for name in names if not is_left_out(name)] if is_names(names) else names
+
+    made = dict(schema)
+    if is_names(required := schema.get("required")):
+        made["required"] = kept(required)
+        if not made["required"]:  # draft 4 has no empty list
+            del made["required"]
+    for keyword in ("dependencies", "dependentRequired"):
+        if isinstance(needed := schema.get(keyword), Mapping):
+            rest = {name: kept(value) for name, value in needed.items()}
+            made[keyword] = {name: value for name, value in rest.items() if value != []}
+    properties, least = schema.get("properties"), schema.get("minProperties")
+    if isinstance(least, int) and isinstance(properties, Mapping) and (count := sum(map(is_left_out, properties))):
+        made["minProperties"] = max(0, least - count)
     return made

@@ -7,6 +7,10 @@ from typing import Any
 from urllib.parse import unquote
 
 from balog.tap.errors import TapError
+from balog.tap.json_schema.keywords import ANNOTATIONS
+
+_OLD = ("draft-03", "draft-04", "draft-06", "draft-07")
+_NOT_BESIDE = ANNOTATIONS | {"$defs", "$id", "$ref", "$schema", "definitions", "id"}
 
 
 def follow(node: Any, pointer: str) -> Iterator[tuple[str | int, Any]]:
@@ -36,8 +40,24 @@ def target_of(reference: str, document: Any) -> Any:
     Raises:
         LookupError: there is no such part.
     """
-    found = [node for _, node in follow(document, unquote(reference.removeprefix("#")))]
+    pointer = unquote(reference.removeprefix("#"))
+    if pointer[:1] not in ("", "/"):
+        raise LookupError("it is the name of a schema, not its place")
+    found = [node for _, node in follow(document, pointer)]
     return found[-1] if found else document
+
+
+def beside_reference(schema: Mapping[str, Any], document: Any) -> dict[str, Any]:
+    """Return the keywords beside a ``$ref`` that restrict values: none if the document is of draft 7 or earlier."""
+    if is_old(document):
+        return {}
+    return {name: value for name, value in schema.items() if name not in _NOT_BESIDE}
+
+
+def is_old(document: Any) -> bool:
+    """Return whether a document's draft is 7 or earlier, where keywords beside a ``$ref`` have no effect."""
+    draft = document.get("$schema") if isinstance(document, Mapping) else None
+    return isinstance(draft, str) and any(name in draft for name in _OLD)
 
 
 def resolve_reference(schema: Any, root: Any) -> Any:

@@ -10,9 +10,9 @@ from typing import Any
 
 from balog.tap.catalog import Breadcrumb
 from balog.tap.errors import TapError
-from balog.tap.json_schema.keywords import ALL_TYPES, COMBINING, listed, names_of, required_of, types_of
+from balog.tap.json_schema.keywords import ALL_TYPES, DEPENDENT, listed, names_of, required_of, types_of
 from balog.tap.json_schema.mismatch import TYPE_WORDS, MismatchError, step, type_name
-from balog.tap.json_schema.references import target_of
+from balog.tap.json_schema.references import beside_reference, target_of
 from balog.tap.records.objects import CompiledSchema, ObjectRules, array_of, object_of
 from balog.tap.records.plain import simplify
 from balog.tap.records.times import FORMATS, EpochUnit, from_epoch
@@ -22,6 +22,7 @@ from balog.tap.records.values import ANYTHING, NOTHING, TO, anything, as_it_is, 
 _MAX_DEPTH = 32
 _NUMBERS = frozenset({int, float, Decimal})
 _DEEPER = ("…",)
+_NO_NAMES: Mapping[str, int] = {}
 _STRUCTURE = frozenset(
     (
         *("additionalItems", "additionalProperties", "format", "items", "patternProperties", "prefixItems"),
@@ -29,6 +30,9 @@ _STRUCTURE = frozenset(
     )
 )
 """Keywords by which values are made; jsonschema-rs checks all others."""
+_COMBINING = frozenset(("$ref", "allOf", "anyOf", "else", "if", "not", "oneOf", "then"))
+_CLOSING = frozenset(("additionalProperties", "allOf", "patternProperties", "properties"))
+"""Keywords beside which a part leaves out no property."""
 
 
 @dataclass
@@ -46,9 +50,17 @@ class Compiler:
     is_selected: Callable[[Breadcrumb], bool]
     epoch: EpochUnit | None
     note: Callable[[str, str], None]
-    _references: dict[tuple[str, Breadcrumb, bool, bool], CompiledSchema] = field(default_factory=dict)
+    _references: dict[tuple[Any, ...], CompiledSchema] = field(default_factory=dict)
 
-    def compile(self, schema: Any, crumb: Breadcrumb = (), *, coerces: bool, keeps: bool = False) -> CompiledSchema:
+    def compile(
+        self,
+        schema: Any,
+        crumb: Breadcrumb = (),
+        *,
+        coerces: bool,
+        keeps: bool = False,
+        others: Mapping[str, int] = _NO_NAMES,
+    ) -> CompiledSchema:
         """Compile a schema of the document.
 
         Args:
@@ -56,31 +68,36 @@ class Compiler:
             crumb: the breadcrumb of the schema, as in metadata.
             coerces: whether values of other types are coerced without loss.
             keeps: whether objects keep properties that no schema declares.
+            others: the names that this schema and those beside it declare; see ``names_of``.
 
         Raises:
             TapError: a reference has no target in the document.
         """
         if not isinstance(schema, Mapping) or not schema:
             return ANYTHING
-        if isinstance(reference := schema.get("$ref"), str):
-            return self._referred(reference, crumb, coerces, keeps)
-        if not any(name in schema for name in COMBINING):
-            return self._typed(schema, crumb, coerces, keeps, ())
-        return self._combined(schema, crumb, coerces, keeps)
+        reference = schema.get("$ref")
+        if isinstance(reference, str) and not beside_reference(schema, self.document):
+            return self._referred(reference, crumb, coerces, keeps, others)
+        if _COMBINING.isdisjoint(schema) and not any(name in schema for name in DEPENDENT):
+            return self._typed(schema, crumb, coerces, keeps, others)
+        return self._combined(schema, crumb, coerces, keeps, others)
 
     # -- references ---------------------------------------------------------------------------------------------------
 
-    def _referred(self, reference: str, crumb: Breadcrumb, coerces: bool, keeps: bool) -> CompiledSchema:
+    def _referred(
+        self, reference: str, crumb: Breadcrumb, coerces: bool, keeps: bool, others: Mapping[str, int]
+    ) -> CompiledSchema:
         """Compile the target of a reference at its first value, because it can reference itself."""
         # A recursive schema has endless places; metadata has a maximum depth.
-        key = (reference, crumb if len(crumb) <= _MAX_DEPTH else _DEEPER, coerces, keeps)
+        place = crumb if len(crumb) <= _MAX_DEPTH else _DEEPER
+        key = (reference, place, coerces, keeps, tuple(others.items()))
         if key not in self._references:
             target = self._target(reference)
             made: list[CompiledSchema] = []
 
             def make(value: Any) -> Any:
                 if not made:
-                    made.append(self.compile(target, key[1], coerces=coerces, keeps=keeps))
+                    made.append(self.compile(target, place, coerces=coerces, keeps=keeps, others=others))
                 return made[0].make(value)
 
             self._references[key] = CompiledSchema(frozenset(), make)
@@ -96,20 +113,26 @@ class Compiler:
 
     # -- one schema of several ----------------------------------------------------------------------------------------
 
-    def _combined(self, schema: Mapping[str, Any], crumb: Breadcrumb, coerces: bool, keeps: bool) -> CompiledSchema:
+    def _combined(
+        self, schema: Mapping[str, Any], crumb: Breadcrumb, coerces: bool, keeps: bool, others: Mapping[str, int]
+    ) -> CompiledSchema:
         """Compile a schema with ``anyOf`` and similar keywords: first its other keywords, then each of these."""
-        own = {name: value for name, value in schema.items() if name not in (*COMBINING, "then", "else")}
-        other_names = names_of(schema) if "properties" in own or "allOf" in schema else ()
+        own = {name: value for name, value in schema.items() if name not in _COMBINING}
         # If several parts declare names, no part may leave out the names of another.
-        inner_keeps = keeps or bool(other_names)
+        names = {**names_of(schema, self._target, set()), **others}
+        inner_keeps = keeps or (bool(names) and not _CLOSING.isdisjoint(schema))
+
+        def compiled(part: Any) -> Callable[[Any], Any]:
+            return self.compile(part, crumb, coerces=coerces, keeps=inner_keeps, others=names).make
+
         steps: list[Callable[[Any], Any]] = []
         if not _STRUCTURE.isdisjoint(own):
-            steps.append(self._typed(own, crumb, coerces, keeps, other_names).make)
-        for part in listed(schema, "allOf"):
-            steps.append(self.compile(part, crumb, coerces=coerces, keeps=inner_keeps).make)
+            steps.append(self._typed(own, crumb, coerces, keeps, names).make)
+        reference = [{"$ref": schema["$ref"]}] if "$ref" in schema else []
+        steps += map(compiled, [*reference, *listed(schema, "allOf")])
         for keyword in ("anyOf", "oneOf"):
             if alternatives := listed(schema, keyword):
-                fits = [self.compile(part, crumb, coerces=coerces, keeps=inner_keeps).make for part in alternatives]
+                fits = [*map(compiled, alternatives)]
                 steps.append(fitting_any(fits, [self.validator(part, crumb) for part in alternatives]))
         if not steps:
             return ANYTHING
@@ -128,7 +151,7 @@ class Compiler:
     # -- types --------------------------------------------------------------------------------------------------------
 
     def _typed(
-        self, schema: Mapping[str, Any], crumb: Breadcrumb, coerces: bool, keeps: bool, other_names: tuple[str, ...]
+        self, schema: Mapping[str, Any], crumb: Breadcrumb, coerces: bool, keeps: bool, others: Mapping[str, int]
     ) -> CompiledSchema:
         types = types_of(schema) or ALL_TYPES
         is_nullable = "null" in types
@@ -148,7 +171,7 @@ class Compiler:
         if "array" in types:
             makers[list] = self._array(schema, crumb, coerces, keeps)
         if "object" in types:
-            makers[dict] = self._object(schema, crumb, coerces, keeps, other_names)
+            makers[dict] = self._object(schema, crumb, coerces, keeps, others)
         as_they_are = frozenset(kind for kind, maker in makers.items() if maker is as_it_is)
         return CompiledSchema(as_they_are, self._dispatch(schema, types, makers, coerces), makers)
 
@@ -208,13 +231,15 @@ class Compiler:
         return array_of(nodes, self.compile(items, below, coerces=coerces, keeps=keeps))
 
     def _object(
-        self, schema: Mapping[str, Any], crumb: Breadcrumb, coerces: bool, keeps: bool, other_names: tuple[str, ...]
+        self, schema: Mapping[str, Any], crumb: Breadcrumb, coerces: bool, keeps: bool, others: Mapping[str, int]
     ) -> Callable[[Any], Any]:
         known: dict[str, CompiledSchema | None] = {}
         properties = schema.get("properties")
         for name, part in properties.items() if isinstance(properties, Mapping) else ():
             below = (*crumb, "properties", name)
-            known[name] = self.compile(part, below, coerces=coerces, keeps=keeps) if self.is_selected(below) else None
+            inner_keeps = keeps or others.get(name, 0) > 1
+            is_selected = self.is_selected(below)
+            known[name] = self.compile(part, below, coerces=coerces, keeps=inner_keeps) if is_selected else None
         additional_schema = schema.get("additionalProperties")
         patterns: list[tuple[re.Pattern[str], CompiledSchema]] = []
         patterned = schema.get("patternProperties")
@@ -233,7 +258,7 @@ class Compiler:
         elif additional_schema is not None:
             additional = self.compile(additional_schema, (*crumb, "properties"), coerces=coerces, keeps=keeps)
         if additional is None:  # names that other parts declare or require are known
-            for name in (*other_names, *required_of(schema)):
+            for name in (*others, *required_of(schema)):
                 known.setdefault(name, ANYTHING if self.is_selected((*crumb, "properties", name)) else None)
         needed = tuple(name for name in required_of(schema) if self.is_selected((*crumb, "properties", name)))
         where = _place(crumb)

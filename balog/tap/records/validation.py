@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import Any
 
 from balog.tap.catalog import Breadcrumb
-from balog.tap.json_schema.keywords import ANNOTATIONS, Steps, is_names, rebuilt, subschemas
+from balog.tap.json_schema.keywords import ANNOTATIONS, Steps, listed, loosened, rebuilt, subschemas, without
 from balog.tap.json_schema.mismatch import ANY_NAME, MismatchError, step
-from balog.tap.json_schema.references import target_of
+from balog.tap.json_schema.references import beside_reference, target_of
 from balog.tap.records.plain import unwritable
 
 _DRAFT_4 = "http://json-schema.org/draft-04/schema#"
@@ -49,6 +49,7 @@ class RecordValidator:
         self._schema, self._document, self._crumb, self._is_selected = schema, document, crumb, is_selected
         self._inlined = 0
         self._refers = False
+        self._cuts = 0
 
     @cached_property
     def _built(self) -> tuple[Any, str]:
@@ -80,25 +81,36 @@ class RecordValidator:
         """
         if not isinstance(schema, dict):
             return schema
-        reference = schema.get("$ref")
-        if within is not None and isinstance(reference, str) and reference.startswith("#"):
-            with suppress(LookupError):
-                if reference not in within and self._inlined < _MOST_INLINED:
-                    target = target_of(reference, self._document)
-                    self._inlined += 1
-                    return self._selected(target, crumb, (*within, reference))
-            self._refers = True
-            return {"$ref": _DOCUMENT + reference}
+        reference, targets, before = schema.get("$ref"), [], self._cuts
+        if isinstance(reference, str) and reference.startswith("#"):
+            targets = [self._target(reference, crumb, within)]
+            schema = beside_reference(schema, self._document)
+            if not schema:
+                return targets[0]
+
+        cut: set[str | int] = {"$ref"} if self._cuts > before else set()
 
         def part(child: Any, steps: Steps) -> Any:
             below = tuple(map(str, steps)) if steps[0] in ("properties", "items") else ()
-            return self._selected(child, (*crumb, *below), within)
+            before = self._cuts
+            made = self._selected(child, (*crumb, *below), within)
+            if self._cuts > before:
+                cut.add(steps[0])
+            return made
 
-        made = rebuilt(schema, part)
-        if is_names(made.get("required")):
-            required = [name for name in made.pop("required") if self._is_selected((*crumb, "properties", name))]
-            made |= {"required": required} if required else {}
-        return made
+        selected = without(schema, lambda name: not self._is_selected((*crumb, "properties", name)))
+        self._cuts += selected != without(schema, lambda name: False)
+        made = loosened(rebuilt(selected, part), cut)
+        return {**made, "allOf": [*listed(made, "allOf"), *targets]} if targets else made
+
+    def _target(self, reference: str, crumb: Breadcrumb, within: tuple[str, ...] | None) -> Any:
+        if within is not None and reference not in within and self._inlined < _MOST_INLINED:
+            with suppress(LookupError):
+                target = target_of(reference, self._document)
+                self._inlined += 1
+                return self._selected(target, crumb, (*within, reference))
+        self._refers = True
+        return {"$ref": _DOCUMENT + reference}
 
     def fault(self) -> str:
         """Return why the schema cannot be used, as one line; "" if it can. All values are valid if it cannot."""

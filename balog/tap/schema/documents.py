@@ -11,12 +11,11 @@ from urllib.parse import quote, unquote, urldefrag, urljoin, urlsplit
 from balog.errors import ConfigError
 from balog.tap.errors import SchemaError
 from balog.tap.json_schema.keywords import Steps, children
-from balog.tap.json_schema.references import follow
+from balog.tap.json_schema.references import follow, is_old
 from balog.tap.relative_files import Reader, read_file
 from balog.tap.schema.validity import check_depth, decode
 
 _FETCH_SECONDS = 30
-_OLD = ("draft-03", "draft-04", "draft-06", "draft-07")
 
 
 def fetch(url: str, most: int) -> bytes:
@@ -71,8 +70,7 @@ class JsonDocument:
 
     def __post_init__(self) -> None:
         self.location = location_of(self.name)
-        draft = self.root.get("$schema") if isinstance(self.root, dict) else None
-        self.is_old = isinstance(draft, str) and any(name in draft for name in _OLD)
+        self.is_old = is_old(self.root)
 
 
 class Documents:

@@ -10,7 +10,7 @@ from collections import Counter
 from typing import Any
 
 from balog.tap.errors import SchemaError
-from balog.tap.json_schema.keywords import ANNOTATIONS, IN_PLACE, Steps, rebuilt
+from balog.tap.json_schema.keywords import ANNOTATIONS, IN_PLACE, Steps, loosened, rebuilt
 from balog.tap.schema.documents import Documents, Target
 from balog.tap.schema.flattening import intersected
 from balog.tap.schema.validity import MAX_DEPTH, MAX_NODES, check, fault
@@ -109,7 +109,7 @@ class _Resolver:
         followed = [self._follow(at, name, chain) for name in references]
         if self._cuts > before:
             cut.add("$ref")
-        made = _loosened(rebuilt(rest, walk), cut)
+        made = loosened(rebuilt(rest, walk), cut)
         for target in followed:
             both = intersected(target, made)
             made = both if both is not None else {"allOf": [target, made]}
@@ -139,25 +139,3 @@ class _Resolver:
         found = self._walk(target, (*chain, key))
         self._open[key] -= 1
         return found if isinstance(found, dict) else {} if found else {"not": {}}
-
-
-def _loosened(schema: dict[str, Any], cut: set[str | int]) -> dict[str, Any]:
-    """Remove keywords that would reject more values after the schemas in the keywords ``cut`` allow more."""
-    if not cut:
-        return schema
-    dropped: set[str] = set()
-    if "not" in cut:
-        dropped.add("not")
-    if "if" in cut:
-        dropped |= {"if", "then", "else"}
-    if "contains" in cut:
-        dropped.add("maxContains")
-    if "$ref" in cut or not IN_PLACE.isdisjoint(cut):
-        dropped |= {"unevaluatedProperties", "unevaluatedItems"}
-    made = {name: value for name, value in schema.items() if name not in dropped}
-    if "oneOf" in cut:
-        alternatives = {"anyOf": made.pop("oneOf")}
-        made = (
-            {**made, "allOf": [*made.get("allOf", []), alternatives]} if "anyOf" in made else {**made, **alternatives}
-        )
-    return made
