@@ -15,7 +15,7 @@ from datetime import datetime, timedelta, timezone
 from functools import reduce
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.window import Window
 
@@ -53,13 +53,23 @@ def new_events(
     """
     known = None
     if files and store.schema("events") is not None:
-        ranges = [(span, f.col("timestamp").between(*map(literal, span))) for span in spans(files)]
-        frames = [store.frame("events", *span).where(is_within) for span, is_within in ranges]
+        frames = [store.frame("events", *span).where(_is_within(*span)) for span in spans(files)]
         if is_timeless:
             frames.append(store.frame("events").where(f.col("id").startswith(TIMELESS_ID)))
         known = reduce(lambda one, other: one.unionAll(other), frames)
     kept, dropped = _drop(spark, stage, "events", TablePart(EVENTS, files), known, ["id"], ["timestamp"])
     return TablePart(EVENTS, kept), dropped
+
+
+def _is_within(first: datetime, last: datetime) -> Column:
+    """Return the condition that a row's time is in a range.
+
+    As a filter for Parquet's reader, Spark moves times on days that the Julian calendar does not have (October 5 to 14,
+    1582). Microseconds are not passed to that reader.
+    """
+    if first.year > 1582:
+        return f.col("timestamp").between(literal(first), literal(last))
+    return f.unix_micros("timestamp").between(f.unix_micros(literal(first)), f.unix_micros(literal(last)))
 
 
 def spans(files: Sequence[StagedFile]) -> list[tuple[datetime, datetime]]:
