@@ -34,10 +34,10 @@ CHECKED = (
 
 CLASS_LINES = 350
 FUNCTION_LINES = 60
-ROOM_LINES = {"balog": 78_270, "balog/tap": 11_160, "plugins": 2_120, "tests": 85_440}
+ROOM_LINES = {"balog": 74_260, "balog/tap": 10_400, "plugins": 2_820, "tests": 82_230}
 """Lines of code that a room has at most. A limit only ever goes down, except that a package may move to ``plugins``."""
 
-DOCS_WORDS = 93_320
+DOCS_WORDS = 92_100
 """Words of ``docs/`` at most; likewise."""
 
 # word of an identifier or a file name -> what to write instead
