@@ -10,7 +10,7 @@ from balog.tap.errors import TapError
 from balog.tap.json_schema.keywords import ANNOTATIONS
 
 _OLD = ("draft-03", "draft-04", "draft-06", "draft-07")
-_NOT_BESIDE = ANNOTATIONS | {"$defs", "$id", "$ref", "$schema", "definitions", "id"}
+_NO_EFFECT = ANNOTATIONS | {"$defs", "$id", "$ref", "$schema", "definitions", "id"}
 
 
 def follow(node: Any, pointer: str) -> Iterator[tuple[str | int, Any]]:
@@ -47,11 +47,11 @@ def target_of(reference: str, document: Any) -> Any:
     return found[-1] if found else document
 
 
-def beside_reference(schema: Mapping[str, Any], document: Any) -> dict[str, Any]:
+def keywords_with_reference(schema: Mapping[str, Any], document: Any) -> dict[str, Any]:
     """Return the keywords beside a ``$ref`` that restrict values: none if the document is of draft 7 or earlier."""
     if is_old(document):
         return {}
-    return {name: value for name, value in schema.items() if name not in _NOT_BESIDE}
+    return {name: value for name, value in schema.items() if name not in _NO_EFFECT}
 
 
 def is_old(document: Any) -> bool:

@@ -12,7 +12,7 @@ from balog.tap.catalog import Breadcrumb
 from balog.tap.errors import TapError
 from balog.tap.json_schema.keywords import ALL_TYPES, DEPENDENT, listed, names_of, required_of, types_of
 from balog.tap.json_schema.mismatch import TYPE_WORDS, MismatchError, step, type_name
-from balog.tap.json_schema.references import beside_reference, target_of
+from balog.tap.json_schema.references import keywords_with_reference, target_of
 from balog.tap.records.objects import CompiledSchema, ObjectRules, array_of, object_of
 from balog.tap.records.plain import simplify
 from balog.tap.records.times import FORMATS, EpochUnit, from_epoch
@@ -76,7 +76,7 @@ class Compiler:
         if not isinstance(schema, Mapping) or not schema:
             return ANYTHING
         reference = schema.get("$ref")
-        if isinstance(reference, str) and not beside_reference(schema, self.document):
+        if isinstance(reference, str) and not keywords_with_reference(schema, self.document):
             return self._referred(reference, crumb, coerces, keeps, others)
         if _COMBINING.isdisjoint(schema) and not any(name in schema for name in DEPENDENT):
             return self._typed(schema, crumb, coerces, keeps, others)

@@ -10,7 +10,7 @@ from typing import Any
 from balog.tap.catalog import Breadcrumb
 from balog.tap.json_schema.keywords import ANNOTATIONS, Steps, listed, loosened, rebuilt, subschemas, without
 from balog.tap.json_schema.mismatch import ANY_NAME, MismatchError, step
-from balog.tap.json_schema.references import beside_reference, target_of
+from balog.tap.json_schema.references import keywords_with_reference, target_of
 from balog.tap.records.plain import unwritable
 
 _DRAFT_4 = "http://json-schema.org/draft-04/schema#"
@@ -84,7 +84,7 @@ class RecordValidator:
         reference, targets, before = schema.get("$ref"), [], self._cuts
         if isinstance(reference, str) and reference.startswith("#"):
             targets = [self._target(reference, crumb, within)]
-            schema = beside_reference(schema, self._document)
+            schema = keywords_with_reference(schema, self._document)
             if not schema:
                 return targets[0]
 
