@@ -149,7 +149,7 @@ class _Run:
             )
         except OSError as error:
             self._code = 127 if isinstance(error, FileNotFoundError) else 126
-            self._problem = f"it cannot be run: {error.strerror or error}"
+            self._problem = f"{command[0]:.200} cannot be run: {error.strerror or error}"
             self._assembler = LineAssembler(self.application, context)
             return self._end(None)
         finally:

@@ -194,7 +194,12 @@ def _explain_line(redactor: Redactor, line: bytes) -> list[SecretFinding]:
 
 
 def _redactor(rules: Path | None) -> Redactor:
-    declared = True if rules is None else configs.load(rules, dict[str, Any]).get("redact", True)
+    declared: Any = True
+    if rules is not None:
+        config = configs.load(rules, dict[str, Any])
+        if "redact" not in config:
+            raise ConfigError('has no "redact"; want a config of the logger with it', str(rules))
+        declared = config["redact"]
     try:
         return from_config(declared) or Redactor()
     except ConfigError as error:

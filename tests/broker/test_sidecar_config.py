@@ -249,7 +249,7 @@ sys.stdout.write('{"type": "RECORD", "stream": "a", "record": 1}\\n')
         done = sidecar("/nowhere/tap-x", options=write_config(folder))
         report = report_of(folder)
         assert (done.returncode, report.payload["exit_code"], report.level) == (127, 127, "ERROR")
-        assert report.payload["problem"] == "it cannot be run: No such file or directory"
+        assert report.payload["problem"] == "/nowhere/tap-x cannot be run: No such file or directory"
 
 
 JUNK = [

@@ -225,6 +225,9 @@ def test_redaction_shows_each_secret_s_place_and_rule_and_never_the_secret(tmp_p
     wrong = check(tmp_path / "none.jsonl", "--redaction")
     assert wrong.returncode == 2
     assert "cannot be read" in wrong.stderr
+    (tmp_path / "logger.json").write_text('{"extra_keys":["pet"]}')
+    wrong = check(events, "--redaction", "--rules", str(tmp_path / "logger.json"))
+    assert (wrong.returncode, 'has no "redact"' in wrong.stderr) == (2, True)
 
 
 def test_redaction_reads_gzip_and_reports_a_damaged_file(tmp_path):

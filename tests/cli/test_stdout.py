@@ -88,7 +88,7 @@ class TestNames:
 
     def test_a_command_without_a_file_name_is_named_by_its_path(self):
         done = subprocess.run([sys.executable, "-m", "balog", "run", "--", "/"], capture_output=True, text=True)
-        assert (done.returncode, done.stderr) == (126, "balog run: /: it cannot be run: Permission denied\n")
+        assert (done.returncode, done.stderr) == (126, "balog run: /: / cannot be run: Permission denied\n")
 
     def test_errors_of_yaml_are_a_line_each(self, tmp_path):
         path = tmp_path / "c.yaml"
