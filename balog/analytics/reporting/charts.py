@@ -19,7 +19,7 @@ _MOST_TIMERS = 15
 _MOST_RUNS = 1000
 _SECONDS: dict[str, Any] = {
     "scale": {"type": "log", "nice": True},
-    "axis": {"format": "~g", "tickCount": 6, "labelOverlap": "greedy"},
+    "axis": {"format": "~g", "tickCount": 3, "labelOverlap": "greedy"},
 }
 _ROW = 24
 
