@@ -52,7 +52,6 @@ RULES: dict[str, dict[str, Any]] = {
     "mask, sha256 with a key": {"mask": {"email": {"how": "sha256", "key": {"env": KEY}}}},
     "mask, md5": {"mask": {"email": "md5"}},
     "mask, redact": {"mask": {"email": "redact"}},
-    "mask, partial": {"mask": {"email": {"how": "partial", "last": 4}}},
     "five masks, sha256": {
         "mask": {
             name: {"how": "sha256", "key": {"env": KEY}} for name in ("email", "name", "city", "amount", "created_at")

@@ -28,7 +28,7 @@ from balog.expressions.event_filter import EventFilter
 from balog.outbound.attempt import attempt, reason_of
 from balog.sinks import StoreSinkConfig
 from balog.sinks.base import Delivery, Sink, SinkConfig, SinkError
-from balog.sinks.store_part import MANIFESTS, manifest_of
+from balog.sinks.store_part import MANIFESTS, describe
 from balog.storage import StorageError, open_storage
 
 _COLUMNS = f"{EVENT}, cls_type string, context map<string,string>, context_json string, payload_json string"
@@ -121,7 +121,7 @@ def _publish(files: Sequence[Path], config: StoreSinkConfig) -> None:
     storage = open_storage(f"{place.rstrip('/')}/{config.topic}", config.options)
     try:
         for file in files:
-            manifest = manifest_of(file)
+            manifest = describe(file)
             storage.upload(file, f"{file.parent.name}/{file.name}")
             storage.upload(manifest, f"{MANIFESTS}/{manifest.name}")
     except StorageError as error:

@@ -155,6 +155,24 @@ def manifest_of(file: Path) -> Path:
     return file.parent.parent / MANIFESTS / f"{file.name.partition('.')[0]}.json"
 
 
+def describe(file: Path) -> Path:
+    """Return the path of a finished file's manifest, after creating it from the file if it is missing."""
+    place = manifest_of(file)
+    if place.exists():
+        return place
+    found = Manifest(file=f"{file.parent.name}/{file.name}", bytes=file.stat().st_size)
+    with open(file, "rb") as source:
+        for lines in _whole_lines(GzipCodec.unpack(source)):
+            found.add(*_count(lines))
+        source.seek(0)
+        sha = hashlib.sha256()
+        while block := source.read(1 << 20):
+            sha.update(block)
+    found.sha256 = sha.hexdigest()
+    os.rename(_write_hidden(place, found), place)
+    return place
+
+
 def mend(topic: Path) -> None:
     """Finish the files that killed writers left in a topic's folder, and no files of running writers."""
     for part in sorted(topic.glob(f"date=*/.*{_ENDING}.part")):  # no other compression is read
