@@ -93,8 +93,7 @@ def test_events_that_do_not_fit_the_mapping_are_refused_alone(server, sinks, str
     assert sorted(server.documents(stream)) == sorted([ids(batch)[0], ids(batch)[2]])
 
 
-def test_an_index_takes_events_and_overwrites_what_comes_twice(server, sinks, monkeypatch):
-    monkeypatch.setattr("balog.sinks.elastic._REQUEST_BYTES", 10_000)
+def test_an_index_takes_events_and_overwrites_what_comes_twice(server, sinks):
     sink = sinks(index="orders-2026")
     batch = deliveries(*({"n": n} for n in range(100)))
     sink.write(batch)

@@ -1,4 +1,4 @@
-"""The sink ``topic``, a logger's output and a broker's STATE, into homes of topics that are real servers."""
+"""The sink ``topic`` and a logger's output, into homes of topics that are real servers."""
 
 import json
 import os
@@ -75,16 +75,6 @@ class TestSqs:
         assert sorted(decode(message.body).payload["fields"]["n"] for message in received(sqs.url, name, 30)) == list(
             range(30)
         )
-
-    def test_a_broker_tells_its_state_there(self, sqs: SqsServer, name: str, tmp_path: Path) -> None:
-        config = tmp_path / "broker.json"
-        config.write_text(json.dumps({"sinks": [], "state": {"topic": {"url": sqs.url, "topic": name}}}))
-        line = '{"type": "STATE", "value": {"bookmark": 7}}\n'
-        command = [sys.executable, "-m", "balog", "broker", "--config", str(config)]
-        done = subprocess.run(command, input=line, capture_output=True, text=True, timeout=120)
-        assert (done.returncode, done.stdout, done.stderr) == (0, line, "")
-        (message,) = received(sqs.url, name, 1)
-        assert decode(message.body).payload["value"] == {"bookmark": 7}
 
     def test_a_server_that_goes_away_is_trouble_that_passes(self, sqs: SqsServer) -> None:
         sink = TopicSinkConfig(url=sqs.url, topic=f"events-{uuid4().hex}").build()
