@@ -89,7 +89,7 @@ class _Reader:
             raise self._error(TOO_DEEP, node)
         if node.tag not in (_PLAIN, f"{_TAG}str", f"{_TAG}seq", f"{_TAG}map"):
             raise self._error(f"the tag {node.tag:.80} is not allowed here", node)
-        self._place(path, node)
+        self.places.setdefault(path, _place_of(node))
         if node.id == "scalar":
             return self._scalar(node, path)
         if node.id == "sequence":
@@ -104,7 +104,7 @@ class _Reader:
                 raise self._error("a key is a list or an object; want a text", key)
             self._values += 1
             inside = key_path(path, key.value)
-            self._place(inside, key)
+            self.places[inside] = _place_of(key)
             value = self.value(inner, inside, depth)
             if key.value == _MERGE:
                 bases += self._bases(value, inside)
@@ -143,8 +143,10 @@ class _Reader:
             raise self._error(f"{text} is not a number of JSON; want a finite number, or quotes for a text", node)
         return text
 
-    def _place(self, path: str, node: Any) -> None:
-        self.places.setdefault(path, (node.start_mark.line + 1, node.start_mark.column + 1))
-
     def _error(self, reason: str, node: Any) -> ConfigError:
-        return ConfigError(reason, place(self._source, node.start_mark.line + 1, node.start_mark.column + 1))
+        return ConfigError(reason, place(self._source, *_place_of(node)))
+
+
+def _place_of(node: Any) -> tuple[int, int]:
+    """Return the line and the column where a node begins, from 1."""
+    return node.start_mark.line + 1, node.start_mark.column + 1
