@@ -1,11 +1,12 @@
 import gzip
 import itertools
 import os
+from codecs import BOM_UTF8
 from pathlib import Path
 
 import pytest
 import zstandard
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from balog.analytics.reading.blocks import Block, new_buffer, read_blocks
@@ -125,6 +126,7 @@ def test_slices_cut_anywhere_give_each_line_once(
     tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], data: st.DataObject
 ) -> None:
     text = b"\n".join(lines) + data.draw(st.sampled_from([b"", b"\n"]))
+    assume(not text.startswith(BOM_UTF8))  # a byte order mark is no part of the first line
     path = tmp_path_factory.mktemp("cut") / "a.jsonl"
     path.write_bytes(text)
     cuts = sorted({0, *data.draw(st.lists(st.integers(0, len(text)), max_size=5))})
