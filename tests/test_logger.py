@@ -7,6 +7,7 @@ import os
 import pickle
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from datetime import datetime, timezone
 from pathlib import Path
@@ -45,6 +46,8 @@ class Lines(LogOutput):
         configuration.current().routes[0].output = self
 
     def write(self, level: str, event: bytes) -> None:
+        if threading.current_thread().name in ("balog metrics", "balog tap"):
+            return  # numbers of an earlier test, which are due while a long one runs
         assert b"\n" not in event
         self.written.append((level, event))
 
