@@ -198,10 +198,10 @@ def main(rounds: int, quick: bool) -> None:
     click.echo(f"{'whole programs':34}{'µs':>8}{'records/s':>12}{'× balog':>10}")
     for name, took in sorted(table.items()):
         ours = table[f"{name.split(':')[0]}: balog broker"]
-        click.echo(f"{name:34}{took * 1e6:8.2f}{1 / took:12,.0f}{ours / took:10.3f}")
+        click.echo(f"{name:34}{took * 1e6:8.2f} {1 / took:11,.0f} {ours / took:9.3f}")
     click.echo(f"\n{'the editor alone':34}{'µs':>8}{'records/s':>12}")
     for name, took in alone.items():
-        click.echo(f"{name:34}{took * 1e6:8.2f}{1 / took:12,.0f}")
+        click.echo(f"{name:34}{took * 1e6:8.2f} {1 / took:11,.0f}")
     one_mask = 1 / alone["mask, sha256 with a key"]
     click.echo(f"\none mask: {one_mask:,.0f} records/s on one core (target ≥ 200,000)")
     if (peer := table.get("md5: SDK stream map")) is not None:

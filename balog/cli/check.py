@@ -198,7 +198,7 @@ def _redactor(rules: Path | None) -> Redactor:
     if rules is not None:
         config = configs.load(rules, dict[str, Any])
         if "redact" not in config:
-            raise ConfigError('has no "redact"; want a config of the logger with it', str(rules))
+            raise ConfigError('has no "redact"; give the config of a logger', str(rules))
         declared = config["redact"]
     try:
         return from_config(declared) or Redactor()

@@ -38,7 +38,6 @@ def dump(
     *,
     keep: bool = False,
     limit: int | None = None,
-    step: Callable[[DumpStats], object] = lambda stats: None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> DumpStats:
     """Write the messages that wait for a group, until no more arrive.
@@ -49,7 +48,6 @@ def dump(
         sink: an open sink that takes each batch durably; the caller closes it.
         keep: hold all messages until the end and then release them, to leave the queue as it was.
         limit: messages at most.
-        step: called after each batch.
 
     Raises:
         TopicError: the topic can't be reached.
@@ -89,7 +87,6 @@ def dump(
                 topic.ack(group, [message for message, _ in events])
                 stats.dead += topic.dead_letter_each(group, others)
             received = ()
-            step(stats)
     finally:
         if back := [*held, *received]:
             with suppress(TopicError):  # they come again when their leases expire

@@ -241,17 +241,11 @@ class SpoolReplay:
             unfiltered = msgspec.structs.replace(config, where=None)  # type: ignore[type-var]
             self._workers.append(SinkWorker(unfiltered, notify, spool=SinkSpool(whole, backlog.folder)))
 
-    def run(
-        self,
-        deadline: float | None,
-        should_stop: Callable[[], bool] = lambda: False,
-        on_progress: Callable[[int], None] = lambda sent: None,
-    ) -> list[SinkStats]:
+    def run(self, deadline: float | None, should_stop: Callable[[], bool] = lambda: False) -> list[SinkStats]:
         """Send until no events wait or the deadline has passed; without one, until no sink makes progress.
 
         Args:
             deadline: seconds.
-            on_progress: called regularly with the number of events that were delivered or refused.
 
         Returns:
             The counters of each sink, in the order of the plans.
@@ -265,7 +259,6 @@ class SpoolReplay:
             time.sleep(_STEP)
             now = time.monotonic()
             sent = sum(stats.delivered + stats.dead for stats in (worker.stats() for worker in self._workers))
-            on_progress(sent)
             if sent != done:
                 done, done_at = sent, now
             if should_stop() or now >= until or (deadline is None and now - done_at >= IDLE_SECONDS):

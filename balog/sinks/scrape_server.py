@@ -1,4 +1,4 @@
-"""The HTTP server for scrapes and an engine's health, with timeouts, and without logs.
+"""The HTTP server for scrapes and an engine's health, with limited clients and timeouts, and without logs.
 
 It is a module of its own so that only programs that serve import an HTTP server.
 """
@@ -14,6 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
 _TIMEOUT = 10.0  # seconds for a client to send its request, and to read the answer
+_MAX_CLIENTS = 16
 _POLL = 0.1  # seconds until a server notices its shutdown
 
 
@@ -50,6 +51,7 @@ class PageServer(ThreadingHTTPServer):
     def __init__(self, family: Any, address: Any, pages: Mapping[str, Page]) -> None:
         self.address_family = family
         self.pages = pages
+        self._places = threading.BoundedSemaphore(_MAX_CLIENTS)
         super().__init__(address, _Handler)
         _servers.add(self)
         threading.Thread(target=self.serve_forever, args=(_POLL,), name="balog scraping", daemon=True).start()
@@ -58,6 +60,24 @@ class PageServer(ThreadingHTTPServer):
         """Stop listening."""
         self.shutdown()
         self.server_close()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Start a thread for a client, or close the connection if there are too many clients."""
+        if not self._places.acquire(blocking=False):
+            self.shutdown_request(request)
+            return
+        try:
+            super().process_request(request, client_address)
+        except BaseException:  # no thread can be started
+            self._places.release()
+            raise
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Serve a client, then make room for another one."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._places.release()
 
     def server_bind(self) -> None:
         """Bind without a DNS request for the host's name, as ``HTTPServer`` makes."""

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from balog.errors import TopicNotFoundError
-from balog.topics.base import DEFAULT_LEASE, Received, Topics, check_name
+from balog.topics.base import Topics, check_name
 from balog.topics.lease_clock import LeaseClock
 from balog.topics.local import tables
 from balog.topics.local.topic import LocalTopic
@@ -23,20 +23,17 @@ class MemoryTopics(Topics):
 
     Args:
         clock: gives the seconds since the epoch.
-        sleep: called with the seconds that a ``receive`` waits when there is nothing; a test's may move its clock.
-            When omitted, it waits for real and returns soon after something is there.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.time, sleep: Callable[[float], object] | None = None) -> None:
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self.url = "memory:"
         self._clock = clock
-        self._sleep = sleep
         self._topics: dict[str, MemoryTopic] = {}
 
     def topic(self, name: str) -> MemoryTopic:
         """Return the topic of that name; the same object each time."""
         check_name("topic", name)
-        return self._topics.setdefault(name, MemoryTopic(name, self._clock, self._sleep))
+        return self._topics.setdefault(name, MemoryTopic(name, self._clock))
 
     def names(self) -> list[str]:
         """List the topics that were published to, sorted."""
@@ -51,20 +48,9 @@ class MemoryTopic(LocalTopic):
 
     poll_timeout: float = 0.02  # a test waits for it at its end
 
-    def __init__(self, name: str, clock: Callable[[], float], sleep: Callable[[float], object] | None) -> None:
+    def __init__(self, name: str, clock: Callable[[], float]) -> None:
         super().__init__(name, Path(name), math.inf, clock, LeaseClock(clock, clock, lambda: ""))
         self._file = _MemoryFile(f"topic {name}")
-        self._sleep = sleep
-
-    def receive(self, group: str, limit: int = 100, wait: float = 0.0, lease: float = DEFAULT_LEASE) -> list[Received]:
-        """Receive messages for a group, as a local topic does."""
-        if self._sleep is None or wait <= 0:
-            return super().receive(group, limit, wait, lease)
-        received = super().receive(group, limit, 0.0, lease)
-        if not received:
-            self._sleep(wait)
-            received = super().receive(group, limit, 0.0, lease)
-        return received
 
 
 class _MemoryFile(SqliteFile):

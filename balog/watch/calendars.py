@@ -59,6 +59,11 @@ class Calendar:
             raise ConfigError(f"{text!r:.80} is not a calendar; {_FORM}")
         self.zone = parse_zone(words[0] if words else "UTC")
 
+    @property
+    def is_always_open(self) -> bool:
+        """Whether no hour of the week is closed."""
+        return len(self._days) == len(_DAYS) and self._end - self._begin >= 24 * 60
+
     def is_open(self, when: float) -> bool:
         """Return whether a time, in seconds since the epoch, is within open hours."""
         day = datetime.fromtimestamp(when, self.zone).date().toordinal()

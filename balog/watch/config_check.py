@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from math import ceil
 from typing import Any
@@ -18,6 +19,13 @@ from balog.watch.durations import format_duration, parse_duration, parse_factor,
 from balog.watch.monitors import KINDS, MonitorConfig
 
 
+def _parse_quiet_hours(text: str) -> Calendar:
+    calendar = Calendar(text)
+    if calendar.is_always_open:
+        raise ConfigError(f"{text!r:.80} is always, so no alert would be sent; name days or hours")
+    return calendar
+
+
 def _parse_largest_share(text: str) -> None:
     if parse_share(text) >= 1.0:
         raise ConfigError("no share is larger")
@@ -29,7 +37,8 @@ _PARSERS: dict[str, Callable[[str], object]] = {
     "p95_over": parse_factor,
     "tolerance": parse_share,
     **dict.fromkeys(("rate_over", "share_over"), _parse_largest_share),
-    **dict.fromkeys(("calendar", "quiet_hours"), Calendar),
+    "calendar": Calendar,
+    "quiet_hours": _parse_quiet_hours,
     "timezone": parse_zone,
     "where": Expression,
 }
@@ -57,6 +66,7 @@ def find_semantic_problems(monitors: Sequence[MonitorConfig]) -> list[ConfigErro
         found += _fields(monitor, place)
         found += _kinds(monitor, place)
         found += _globs_and_links(monitor, place)
+        found += _limits(monitor, place)
     return found
 
 
@@ -125,6 +135,28 @@ def _lag(lag: Any, place: str) -> Iterator[ConfigError]:
         yield ConfigError("needs topic and group, or spool", path=place)
     elif (lag.topic is None) != (lag.group is None):
         yield ConfigError("topic and group belong together", path=place)
+
+
+def _limits(monitor: MonitorConfig, place: str) -> Iterator[ConfigError]:
+    """Yield the limits of a monitor that fire at every value, or at none."""
+    changes, threshold, duration = monitor.schema, monitor.threshold, monitor.duration
+    if changes is not None and changes.breaking == changes.additive == "ignore":
+        yield ConfigError("ignores every change", path=f"{place}.schema")
+    limits = {
+        "threshold": (None, None) if threshold is None else (threshold.under, threshold.over),
+        "duration": (None, None) if duration is None else (_seconds(duration.under), _seconds(duration.over)),
+    }
+    for name, (under, over) in limits.items():
+        if under is not None and over is not None and under > over:
+            yield ConfigError("under is larger than over, so every value fires", path=f"{place}.{name}")
+    if limits["duration"][0] == 0.0:
+        yield ConfigError("no run is shorter", path=f"{place}.duration.under")
+
+
+def _seconds(text: str | None) -> float | None:
+    with suppress(ConfigError):  # it is reported where it stands
+        return None if text is None else parse_duration(text)
+    return None
 
 
 def find_narrow_windows(monitors: Sequence[MonitorConfig]) -> Iterator[str]:

@@ -52,8 +52,7 @@ def test_a_quick_run_with_a_table_of_its_own_ends_well(name: str, peers: list[st
 
 def test_a_quick_run_of_the_records_compares_what_can_be_had_here() -> None:
     said = quick("records")
-    # The start of a program is subtracted: on a busy machine, little work may seem to take less than none.
-    assert re.search(r"^md5: balog broker +-?\d+\.\d\d +-?[\d,]+ +1\.000$", said, re.MULTILINE)
+    assert re.search(r"^md5: balog broker +\d+\.\d\d +[\d,]+ +1\.000$", said, re.MULTILINE)
     assert re.search(r"^one mask: [\d,]+ records/s on one core", said, re.MULTILINE)
 
 

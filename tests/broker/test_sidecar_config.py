@@ -1,4 +1,4 @@
-"""The sidecar with a config: stdout untouched, events to sinks, junk, what the run's report says."""
+"""The sidecar with a config: stdout untouched, events to sinks, invalid lines, what the run's report says."""
 
 import gzip
 import json
@@ -264,16 +264,16 @@ JUNK = [
 
 def full(folder):
     """Return the config of a quarantine that a line of 5000 bytes does not go into."""
-    return {"quarantine": {"path": str(folder / "junk.jsonl"), "max_bytes": 4096}}
+    return {"quarantine": {"path": str(folder / "invalid.jsonl"), "max_bytes": 4096}}
 
 
 class TestJunk:
     def test_it_goes_to_quarantine_and_the_messages_go_on(self, folder):
         data = b"".join(RECORD + line for line in JUNK) + STATE
-        config = write_config(folder, quarantine={"path": str(folder / "junk.jsonl")})
+        config = write_config(folder, quarantine={"path": str(folder / "invalid.jsonl")})
         done = sidecar("cat", options=config, input=data)
         assert (done.returncode, done.stdout) == (0, RECORD * len(JUNK) + STATE)
-        kept = [json.loads(line) for line in (folder / "junk.jsonl").read_bytes().splitlines()]
+        kept = [json.loads(line) for line in (folder / "invalid.jsonl").read_bytes().splitlines()]
         assert len(kept) == len(JUNK)
         assert kept[0]["raw"] == "Downloading ..."
         assert len(kept[-1]["raw"]) == 65536
@@ -281,11 +281,11 @@ class TestJunk:
         assert (warning.level, warning.header.channel) == ("WARNING", "cat.junk")
         assert (report.payload["junk"], report.payload["outcome"]) == (len(JUNK), "succeeded")
 
-    def test_a_truncated_last_line_is_junk(self, folder):
-        config = write_config(folder, quarantine={"path": str(folder / "junk.jsonl")})
+    def test_a_truncated_last_line_is_invalid(self, folder):
+        config = write_config(folder, quarantine={"path": str(folder / "invalid.jsonl")})
         done = sidecar("cat", options=config, input=RECORD + RECORD[:20])
         assert done.stdout == RECORD
-        assert json.loads((folder / "junk.jsonl").read_bytes())["raw"] == RECORD[:20].decode()
+        assert json.loads((folder / "invalid.jsonl").read_bytes())["raw"] == RECORD[:20].decode()
 
     def test_a_quarantine_that_is_full_ends_the_run(self, folder):
         done = sidecar("cat", options=write_config(folder, **full(folder)), input=RECORD + b"x" * 5000 + b"\n" + RECORD)
@@ -294,7 +294,7 @@ class TestJunk:
         assert "is full" in report_of(folder).payload["problem"]
 
     def test_the_tap_of_a_run_that_ends_is_asked_to_end(self, folder):
-        """Given a tap that would go on for ever, then it is asked to end and nothing after the junk passes."""
+        """Given a tap that would go on for ever, then it is asked to end and nothing after the invalid line passes."""
         code = """
 import signal, sys, time
 def stop(number, frame):
@@ -324,7 +324,7 @@ while True: time.sleep(1)
         assert done.returncode == 1
         assert report_of(folder).payload["signal"] == "SIGKILL"
 
-    def test_junk_at_the_very_end_fails_too(self, folder):
+    def test_an_invalid_line_at_the_very_end_fails_too(self, folder):
         done = sidecar("cat", options=write_config(folder, in_band=True, **full(folder)), input=RECORD + b"o" * 5000)
         assert done.returncode == 1
         assert done.stdout.startswith(RECORD)

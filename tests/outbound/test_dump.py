@@ -150,7 +150,7 @@ def test_a_limit_is_kept(topic: Topic) -> None:
 
 def test_a_queue_that_is_only_looked_at_gets_all_back_once_written(tmp_path: Path) -> None:
     home = MemoryTopics()
-    queue = Queue("orders", home._clock, None)
+    queue = Queue("orders", home._clock)
     bodies = publish(queue, 1500)
     queue.publish([Message("x", b"no event")])
     sink = archive(tmp_path)
@@ -175,7 +175,7 @@ class Slow(MemoryTopic):
 
 def test_a_home_that_takes_its_time_is_waited_for() -> None:
     home = MemoryTopics()
-    topic = Slow("orders", home._clock, None)
+    topic = Slow("orders", home._clock)
     bodies = publish(topic, 3)
     sink = Failing(topic, "dump", 5)
     dump(topic, "dump", sink)
@@ -187,7 +187,7 @@ def test_two_messages_of_one_id_are_both_given_back() -> None:
         def receive(self, *arguments: Any, **named: Any) -> list[Received]:
             return [replace(message, id=event.header.id) for message in super().receive(*arguments, **named)]
 
-    queue = Repeating("orders", MemoryTopics()._clock, None)
+    queue = Repeating("orders", MemoryTopics()._clock)
     event = Event.new("a", {})
     queue.publish([Message(id, encode(event)) for id in ("first", "second")])
     counts = dump(queue, "all", Failing(queue, "all", 5), keep=True)
@@ -211,7 +211,7 @@ def test_what_is_held_until_the_end_of_a_dump_is_held_without_its_body(tmp_path:
             return super().release(group, received, delay, attempted=attempted)
 
     held: list[int] = []
-    queue = Watched("orders", time.time, None)
+    queue = Watched("orders", time.time)
     publish(queue, 3)
     sink = archive(tmp_path)
     assert dump(queue, "g", sink, keep=True).left == 3

@@ -5,10 +5,9 @@ import os
 import re
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -121,13 +120,6 @@ def get(port: int, path: str) -> tuple[int, str, str]:
     """Return the status, the text and the request id of an answer."""
     with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=30) as answer:
         return answer.status, json.dumps(answer.read().decode()), answer.headers["X-Request-ID"]
-
-
-def wait_until(is_so: Callable[[], Any], seconds: float = 30) -> None:
-    until = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < until, "it did not happen in time"
-        time.sleep(0.05)
 
 
 def is_up(port: int) -> bool:

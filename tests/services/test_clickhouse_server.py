@@ -3,7 +3,6 @@
 import math
 import random
 import threading
-import time
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -18,6 +17,7 @@ from balog.sinks import Retrying, SinkError
 from balog.topics import Message, open_topics
 from tests.services.servers.clickhouse import PASSWORD, running_clickhouse
 from tests.stand_ins.batches import batch_of
+from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.service, pytest.mark.usefixtures("sink_packages")]
 
@@ -202,12 +202,12 @@ class TestOnce:
                 for number in range(0, 3000, 500):
                     topic.publish([Message(one.header.id, encode(one)) for one in events[number : number + 500]])
                     if number in (500, 1500):
-                        wait_until(lambda least=number - 500: job.status().done > least, lines)
+                        wait_for(lambda least=number - 500: job.status().done > least)
                         server.kill()
                     if number in (1000, 2000):
-                        wait_until(lambda: job.status().error, lines)
+                        wait_for(lambda: job.status().error)
                         server.start()
-                wait_until(lambda: job.status().done == 3000, lines)
+                wait_for(lambda: job.status().done == 3000)
             finally:
                 job.stop(5)
         assert job.status().dead == 0
@@ -285,10 +285,3 @@ class TestRefusals:
     def test_a_probe_tells_who_could_not_write(self, sinks, options, reason):
         with pytest.raises(SinkError, match=reason):
             sinks(**options).probe()
-
-
-def wait_until(is_true, lines, seconds=60):
-    until = time.monotonic() + seconds
-    while not is_true():
-        assert time.monotonic() < until, lines[-5:]
-        time.sleep(0.02)

@@ -23,7 +23,8 @@ import pytest
 from balog.consumers import Consumer, ConsumerHub, Engine
 from balog.consumers.kafka import KafkaEngine
 from balog.consumers.ledgers import open_ledger
-from balog.event import Event, encode
+from balog.errors import TopicError
+from balog.event import MAX_EVENT_BYTES, Event, encode
 from balog.topics import Message, Topic, open_topics
 from tests.services.servers.elasticmq import SqsServer, set_credentials
 from tests.services.servers.kafka import KafkaServer
@@ -315,3 +316,73 @@ def test_an_engine_goes_on_when_kafka_died_and_is_back(name: str, kafka: KafkaSe
         assert not thread.is_alive()
         assert home.topic(name).group_state("balog").dead == 0
     assert set(handled.values()) == {1}
+
+
+def test_an_event_in_two_topics_is_handled_in_each(url: str, name: str, tmp_path: Path) -> None:
+    """Given topics that share some of their events, then each topic's handler succeeds once for each of its own."""
+    events = some_events(60)
+    ledger = open_ledger(f"sqlite:{tmp_path / 'ledger'}")
+    for topic in (name, f"{name}-b"):
+        some = random.sample(events, 40)
+        succeeded: Counter[str] = Counter()
+        failed: set[str] = set()
+
+        def handle(event: Event, succeeded: Counter[str] = succeeded, failed: set[str] = failed) -> None:
+            if event.payload["n"] % 10 == 0 and event.header.id not in failed:
+                failed.add(event.header.id)
+                raise ValueError("the first time")
+            succeeded[event.header.id] += 1
+
+        with open_topics(url) as home:
+            publish(home.topic(topic), some)
+        counts = run(topic, url, handle, ledger, first_delay=0.1)
+        assert (counts.succeeded, counts.duplicates, counts.dead) == (40, 0, 0)
+        assert succeeded == Counter(event.header.id for event in some)
+    ledger.close()
+
+
+def event_of(size: int) -> Event:
+    """Make an event that is encoded in exactly so many bytes."""
+    event = Event.new("tests", {"text": ""})
+    return Event.new("tests", {"text": "x" * (size - len(encode(event)))})
+
+
+@pytest.mark.parametrize("url", ["local", "kafka"], indirect=True)  # a queue takes less without a claim check
+def test_an_event_of_a_megabyte_arrives_whole_where_a_message_may_be_so_large(url: str, name: str) -> None:
+    event = event_of(1_000_000)
+    seen: list[Event] = []
+    with open_topics(url) as home:
+        assert home.topic(name).publish([Message(event.header.id, encode(event))]) == 1
+    counts = run(name, url, seen.append)
+    assert (counts.succeeded, counts.dead) == (1, 0)
+    assert [one.payload for one in seen] == [event.payload]
+
+
+def test_what_is_over_the_limit_of_an_event_is_refused_in_one_line_or_dead_lettered(
+    url: str, name: str, tmp_path: Path
+) -> None:
+    """It must neither come again for ever nor hold up what is behind it."""
+    text = random.randbytes(10_000_000).hex()  # which no compression makes small enough to slip through
+    body = encode(Event.new("tests", {"text": text}))
+    assert len(body) > MAX_EVENT_BYTES
+    small = Event.new("tests", {})
+    seen: list[str] = []
+    with open_topics(url) as home:
+        refused = False
+        if url.startswith("local:"):  # which has no limit of its own
+            home.topic(name).publish([Message("huge", body)])
+        else:
+            refused = True
+            with pytest.raises(TopicError) as told:
+                home.topic(name).publish([Message("huge", body)])
+            assert not told.value.retryable
+            assert "\n" not in str(told.value)
+            assert len(str(told.value)) < 400
+        publish(home.topic(name), [small])
+        counts = run(name, url, lambda event: seen.append(event.header.id))
+        assert seen == [small.header.id]
+        assert counts.succeeded == 1
+        letters = home.topic(name).dead_letters("balog")
+        assert len(letters) == counts.dead == (0 if refused else 1)
+        assert all("limit" in letter.reason for letter in letters)
+        assert home.topic(name).group_state("balog").pending == 0

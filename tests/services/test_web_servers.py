@@ -18,10 +18,10 @@ from tests.services.hosts import (
     logged,
     on_channel,
     running,
-    wait_until,
     write_page_files,
 )
 from tests.services.servers.process import free_port
+from tests.waiting import wait_for
 
 PYTHON = sys.executable
 BURST = """
@@ -61,7 +61,7 @@ class TestGunicorn:
             settings.write_text(settings.read_text().replace("preload_app = True", "preload_app = False"))
         port = free_port()
         with running(tmp_path, *self.command(port, "--max-requests=12", "--max-requests-jitter=3")) as server:
-            wait_until(lambda: is_up(port))
+            wait_for(lambda: is_up(port))
             ids = ask_many(port, 60)
             server.terminate()
             assert server.wait(30) == 0
@@ -76,10 +76,10 @@ class TestGunicorn:
         write_page_files("log-in-flask.md", tmp_path, "shop.py", "gunicorn.conf.py")
         port = free_port()
         with running(tmp_path, *self.command(port)) as server:
-            wait_until(lambda: is_up(port))
+            wait_for(lambda: is_up(port))
             with ThreadPoolExecutor(1) as pool:
                 answer = pool.submit(get, port, "/wait/1.0")
-                wait_until(lambda: on_channel(file_events(tmp_path), "shop.waiting"))
+                wait_for(lambda: on_channel(file_events(tmp_path), "shop.waiting"))
                 server.terminate()
                 assert answer.result()[0] == 200
             assert server.wait(30) == 0
@@ -91,7 +91,7 @@ class TestGunicorn:
         write_page_files("log-in-flask.md", tmp_path, "shop.py", "gunicorn.conf.py")
         port = free_port()
         with running(tmp_path, *self.command(port, "--timeout=1")) as server:
-            wait_until(lambda: is_up(port))
+            wait_for(lambda: is_up(port))
             with pytest.raises((OSError, http.client.HTTPException)):
                 get(port, "/wait/60.0")
             server.terminate()
@@ -111,7 +111,7 @@ class TestUvicorn:
         port = free_port()
         command = self.command(port, "--workers", workers)
         with running(tmp_path, *command, BALOG_RUN_ID="deploy-7") as server:
-            wait_until(lambda: is_up(port))
+            wait_for(lambda: is_up(port))
             ids = ask_many(port, 60)
             server.terminate()
             server.wait(30)
@@ -127,7 +127,7 @@ class TestUvicorn:
             program.write(BURST)
         port = free_port()
         with running(tmp_path, *self.command(port, "--workers", workers)) as server:
-            wait_until(lambda: is_up(port))
+            wait_for(lambda: is_up(port))
             get(port, "/burst/1000")
             server.terminate()
             server.wait(30)
@@ -137,7 +137,7 @@ class TestUvicorn:
         write_page_files("log-in-fastapi.md", tmp_path, "api.py")
         port = free_port()
         with running(tmp_path, *self.command(port, "--workers", "2", "--limit-max-requests", "20")) as server:
-            wait_until(lambda: is_up(port))
+            wait_for(lambda: is_up(port))
             ids: dict[int, str] = {}
 
             def is_replaced() -> bool:
@@ -146,7 +146,7 @@ class TestUvicorn:
                     ids[number] = get(port, f"/orders/{number}")[2]
                 return len(set(contexts(file_events(tmp_path), "process"))) >= 3
 
-            wait_until(is_replaced)
+            wait_for(is_replaced)
             server.terminate()
             server.wait(30)
         check(tmp_path, ids)
@@ -155,10 +155,10 @@ class TestUvicorn:
         write_page_files("log-in-fastapi.md", tmp_path, "api.py")
         port = free_port()
         with running(tmp_path, *self.command(port)) as server:
-            wait_until(lambda: is_up(port))
+            wait_for(lambda: is_up(port))
             with ThreadPoolExecutor(1) as pool:
                 answer = pool.submit(get, port, "/wait/1.0")
-                wait_until(lambda: on_channel(file_events(tmp_path), "api.waiting"))
+                wait_for(lambda: on_channel(file_events(tmp_path), "api.waiting"))
                 server.terminate()
                 assert answer.result()[0] == 200
             assert server.wait(30) in (0, -signal.SIGTERM)
@@ -168,7 +168,7 @@ class TestUvicorn:
         write_page_files("log-in-fastapi.md", tmp_path, "api.py")
         port, program = free_port(), tmp_path / "api.py"
         with running(tmp_path, *self.command(port, "--reload", "--reload-delay=0.1")) as server:
-            wait_until(lambda: is_up(port))
+            wait_for(lambda: is_up(port))
             before = {number: get(port, f"/orders/{number}")[2] for number in range(5)}
             program.write_text(program.read_text().replace('"order"', '"ordered"'))
             os.utime(program, (2**31 - 1, 2**31 - 1))
@@ -182,7 +182,7 @@ class TestUvicorn:
                     return False
                 return bool(on_channel(file_events(tmp_path), "api.ordered"))
 
-            wait_until(is_reloaded)
+            wait_for(is_reloaded)
             server.terminate()
             server.wait(30)
         check(tmp_path, before | after)

@@ -21,10 +21,10 @@ from tests.services.hosts import (
     run_in,
     running,
     topic_events,
-    wait_until,
     write_page_files,
 )
 from tests.services.lambda_runtime import LambdaRuntime
+from tests.waiting import wait_for
 
 PAGE = "where-it-runs.md"
 PYTHON = sys.executable
@@ -81,8 +81,8 @@ def celery(tmp_path_factory: pytest.TempPathFactory) -> tuple[int, list[Event]]:
         (folder / name).mkdir()
     run_in(folder, PYTHON, "-c", "import tasks\nfor n in range(24): tasks.count.delay(n)\ntasks.try_twice.delay(24)")
     with running(folder, PYTHON, "-m", "celery", "--app", "tasks", "worker", "--loglevel=INFO") as server:
-        wait_until(lambda: len(on_channel(file_events(folder), "tasks.counted")) == 24)
-        wait_until(lambda: len(on_channel(file_events(folder), "tasks.tried")) == 2)
+        wait_for(lambda: len(on_channel(file_events(folder), "tasks.counted")) == 24)
+        wait_for(lambda: len(on_channel(file_events(folder), "tasks.tried")) == 2)
         server.send_signal(signal.SIGTERM)
         assert server.wait(60) == 0
     return server.pid, logged(folder)

@@ -121,6 +121,18 @@ class TestListening:
         sink.close()
         assert capfd.readouterr().err == ""
 
+    def test_more_clients_than_there_is_room_for_are_hung_up_on(self, port, monkeypatch):
+        monkeypatch.setattr(scrape_server, "_MAX_CLIENTS", 2)
+        sink = PrometheusSinkConfig(listen=Listen(port=port)).build()
+        sink.open()
+        sink.write([metric()])
+        silent = [socket.create_connection(("127.0.0.1", port), timeout=10) for _ in range(2)]
+        wait_for(lambda: not is_answered(port))
+        for one in silent:
+            one.close()
+        wait_for(lambda: is_answered(port))
+        sink.close()
+
     def test_ipv6(self):
         assert PrometheusSinkConfig(listen=Listen(host="::1", port=9)).name == "prometheus [::1]:9"
 

@@ -371,3 +371,43 @@ def test_a_folder_that_cannot_be_synced_does_not_end_the_sink(tmp_path, monkeypa
     sink.close()
     assert len(lines(tmp_path)) == 100
     assert len(manifests(tmp_path)) == 2
+
+
+def test_what_a_killed_writer_staged_is_uploaded_by_the_next(tmp_path):
+    child = os.fork()
+    if child == 0:
+        sink = config(tmp_path).build()
+        sink._folder.mkdir(parents=True)
+        sink.write(deliveries(100))
+        sink.write(deliveries(100))
+        part = next(tmp_path.rglob("*.part"))
+        with open(part, "ab") as file:
+            file.write(b"\x12\x34 torn")
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert lines(tmp_path) == []
+    build(tmp_path).close()
+
+    assert len(lines(tmp_path)) == 200
+    (manifest,) = manifests(tmp_path)
+    assert manifest["events"] == 200
+    assert staged(tmp_path) == []
+    build(tmp_path).close()
+    assert len(lines(tmp_path)) == 200
+
+
+def test_a_full_disk_takes_the_batch_again(tmp_path, monkeypatch):
+    sink = build(tmp_path)
+    sink.write(deliveries(10))
+    batch = deliveries(10)
+
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "fsync", full)
+        with pytest.raises(SinkError, match="No space left on device"):
+            sink.write(batch)
+    sink.write(batch)
+    sink.close()
+    assert len(lines(tmp_path)) == len(set(lines(tmp_path))) == 20

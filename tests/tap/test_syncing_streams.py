@@ -110,6 +110,17 @@ class TestFailures:
         assert event["payload"]["message"] == "bad: division by zero"
         assert event["payload"]["exception"]["type"] == "ZeroDivisionError"
 
+    def test_what_looks_like_a_secret_is_not_said(self, capsys: pytest.CaptureFixture[str]) -> None:
+        tap = Tap("tap-cool")
+
+        @tap.stream("bad")
+        def bad() -> Any:
+            raise ValueError("GET /contacts?access_token=abcdefghijklmnop gave 401")
+
+        sync(tap)
+
+        assert "abcdefghijklmnop" not in capsys.readouterr().err
+
     def test_records_before_a_failure_count_where_they_come_in_order(self) -> None:
         tap = Tap("tap-cool")
 

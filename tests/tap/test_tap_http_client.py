@@ -485,3 +485,33 @@ def test_an_error_never_says_back_what_was_in_the_body(
     with pytest.raises(HttpError, match="refused refresh: ") as caught:
         client.post("token", **sent)
     assert "s3cret" not in str(caught.value)
+
+
+def test_threads_share_a_client(server: HttpStandIn, client: Client) -> None:
+    server.respond = lambda request: answer(request.path)
+    found: dict[int, Any] = {}
+
+    def ask(number: int) -> None:
+        for _ in range(10):
+            found[number] = client.get(f"n/{number}").json()
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {number: f"/v2/n/{number}" for number in range(5)}
+    assert server.connections <= 5
+
+
+def test_certificates_are_verified(tmp_path: Path) -> None:
+    authority = trustme.CA()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("localhost").configure_cert(context)
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    with HttpStandIn(lambda request: answer("safe"), tls=context) as server:
+        with Client(server.url, ca_file=str(tmp_path / "ca.pem")) as client:
+            assert client.get().json() == "safe"
+        with Client(server.url, policy=AT_ONCE) as client, pytest.raises(SourceError, match="no response") as caught:
+            client.get()
+        assert not caught.value.retryable

@@ -40,7 +40,7 @@ def fill(topic: MemoryTopic, *kinds: str | None) -> None:
 
 
 def test_types_are_counted_in_the_newest_messages(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    topic = MemoryTopic("t", clock, None)
+    topic = MemoryTopic("t", clock)
     fill(topic, "old", "a", "b", "b", None)
     topic.publish([Message("x", b"no event")])
     monkeypatch.setattr("balog.topics.inspection._SAMPLE", 5)
@@ -50,7 +50,7 @@ def test_types_are_counted_in_the_newest_messages(clock: Clock, monkeypatch: pyt
 
 
 def test_the_rate_is_by_the_sample_until_now(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    topic = MemoryTopic("t", clock, None)
+    topic = MemoryTopic("t", clock)
     fill(topic, *["a"] * 10)
     clock.now = 100.0
     fill(topic, *["a"] * 10)
@@ -61,7 +61,7 @@ def test_the_rate_is_by_the_sample_until_now(clock: Clock, monkeypatch: pytest.M
 
 
 def test_a_queue_is_looked_at_with_care_and_has_no_rate(clock: Clock) -> None:
-    queue = Queue("t", clock, None)
+    queue = Queue("t", clock)
     fill(queue, *["a"] * 30)
     found = inspect(queue)
     assert (queue.looked, found.sampled, found.rate) == (10, 10, None)
@@ -70,7 +70,7 @@ def test_a_queue_is_looked_at_with_care_and_has_no_rate(clock: Clock) -> None:
 
 
 def test_a_look_gives_the_last_of_the_newest(clock: Clock) -> None:
-    topic = MemoryTopic("t", clock, None)
+    topic = MemoryTopic("t", clock)
     fill(topic, *["a"] * 9)
     chosen = look(topic, 2, newest=True, where=Expression("payload.n < 7"))
     assert [event.payload["n"] for _, event in chosen if isinstance(event, Event)] == [5, 6]

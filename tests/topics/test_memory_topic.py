@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 import pytest
 
 from balog.testing.contracts import TopicContract
-from balog.testing.contracts.topic_fixtures import ids, messages
+from balog.testing.contracts.topic_fixtures import messages
 from balog.topics import Topics
 from balog.topics.memory import MemoryTopics
 
@@ -35,9 +35,6 @@ class Clock:
     def __call__(self) -> float:
         return self.now
 
-    def sleep(self, seconds: float) -> None:
-        self.now += seconds
-
 
 @pytest.fixture
 def clock() -> Clock:
@@ -52,14 +49,6 @@ def test_a_lease_runs_out_by_the_clock_that_was_given(clock: Clock) -> None:
     assert topic.receive("g") == []
     clock.now += 1
     assert [(message.id, message.attempts) for message in topic.receive("g")] == [("a", 2)]
-
-
-def test_waiting_may_move_the_clock_instead_of_taking_time(clock: Clock) -> None:
-    topic = MemoryTopics(clock, clock.sleep).topic("t")
-    topic.publish(messages("a"))
-    topic.release("g", topic.receive("g"), delay=86_400)
-    assert topic.receive("g", wait=86_399) == []
-    assert ids(topic.receive("g", wait=1)) == ["a"]
 
 
 def test_homes_share_nothing() -> None:

@@ -53,7 +53,7 @@ def new_events(
     """
     known = None
     if files and store.schema("events") is not None:
-        frames = [store.frame("events", *span).where(_is_within(*span)) for span in spans(files)]
+        frames = [store.frame("events", *span).where(is_within(*span)) for span in spans(files)]
         if is_timeless:
             frames.append(store.frame("events").where(f.col("id").startswith(TIMELESS_ID)))
         known = reduce(lambda one, other: one.unionAll(other), frames)
@@ -61,7 +61,7 @@ def new_events(
     return TablePart(EVENTS, kept), dropped
 
 
-def _is_within(first: datetime, last: datetime) -> Column:
+def is_within(first: datetime, last: datetime) -> Column:
     """Return the condition that a row's time is in a range.
 
     As a filter for Parquet's reader, Spark moves times on days that the Julian calendar does not have (October 5 to 14,

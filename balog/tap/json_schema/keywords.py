@@ -167,7 +167,7 @@ def rebuilt(node: dict[str, Any], make: Callable[[Any, Steps], Any]) -> dict[str
 
 
 def loosened(schema: dict[str, Any], cut: set[str | int]) -> dict[str, Any]:
-    """Remove keywords that would reject more values after the schemas in the keywords ``cut`` allow more."""
+    """Remove the keywords that reject more values when the schemas in the keywords ``cut`` accept more."""
     if not cut:
         return schema
     dropped: set[str] = set()
@@ -189,7 +189,7 @@ def loosened(schema: dict[str, Any], cut: set[str | int]) -> dict[str, Any]:
 
 
 def without(schema: Mapping[str, Any], is_left_out: Callable[[str], bool]) -> dict[str, Any]:
-    """Return a schema that requires no property that is left out of its objects."""
+    """Return a schema that does not require the properties that are left out."""
 
     def kept(names: Any) -> Any:
         return [name for name in names if not is_left_out(name)] if is_names(names) else names

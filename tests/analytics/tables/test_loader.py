@@ -87,14 +87,6 @@ def test_duplicates_within_a_batch_and_between_batches_are_one_event(
     assert sum(row[0] for row in rows(place, "rollup_events", "events")) == 40
 
 
-def test_events_on_days_that_the_julian_calendar_does_not_have_are_one_event_each(
-    load: Load, place: Path, dump: Any, rows: Any
-) -> None:
-    load(dump("a.jsonl", *range(3), day="1582-10-10"))
-    assert load(dump("b.jsonl", *range(3), day="1582-10-10")).duplicates == 3
-    assert len(rows(place, "events")) == 3
-
-
 def test_what_many_tasks_read_of_one_day_becomes_one_file(
     load: Load, place: Path, dump: Any, rows: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
