@@ -36,7 +36,6 @@ from balog.sinks import (
     DatadogSinkConfig,
     Delivery,
     ElasticSinkConfig,
-    OtlpSinkConfig,
     PagerDutySinkConfig,
     PrometheusSinkConfig,
     SinkConfig,
@@ -47,6 +46,8 @@ from balog.sinks import (
 )
 from balog.sinks.prometheus import Pushgateway
 from benchmarks.measure import interleaved, machine, medians
+
+sys.path.append(str(Path(__file__).parents[1] / "plugins" / "balog-otlp"))
 
 BATCH = 1000
 DATAGRAM_BATCHES = 3  # as many as wait in a socket while nobody reads, or some would be lost
@@ -248,6 +249,7 @@ def datadog_logs(place: Place) -> Pair:
 
 
 def otlp_logs(place: Place) -> Pair:
+    from balog_otlp import OtlpSinkConfig
     from opentelemetry._logs import LogRecord, SeverityNumber
     from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
     from opentelemetry.sdk._logs import ReadableLogRecord
@@ -283,6 +285,7 @@ def otlp_logs(place: Place) -> Pair:
 
 
 def otlp_metrics(place: Place) -> Pair:
+    from balog_otlp import OtlpSinkConfig
     from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
     from opentelemetry.sdk.metrics import MeterProvider
     from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader

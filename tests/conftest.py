@@ -146,7 +146,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def sink_packages(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The sinks of balog-clickhouse and balog-ytsaurus, installed for this process and those that it starts."""
+    """Sinks of packages under ``plugins/``, installed for this process and those that it starts."""
     folder = tmp_path_factory.mktemp("packages")
     monkeypatch.setenv("PYTHONPATH", install_sinks(folder))
     monkeypatch.syspath_prepend(folder)

@@ -12,6 +12,7 @@ from tests.stand_ins.packages import PLUGINS
 
 SINKS = [
     {"type": "clickhouse"},
+    {"type": "otlp"},
     {"type": "slack", "webhook": {"env": "WEBHOOK"}},
     {"type": "teams", "webhook": {"env": "WEBHOOK"}},
     {"type": "ytsaurus", "proxy": "yt", "path": "//home/x", "token": {"env": "WEBHOOK"}},
@@ -43,7 +44,7 @@ def test_help_and_check_know_the_sinks(python: Path, tmp_path: Path) -> None:
 
 
 def test_a_preview_shows_the_cards_of_teams(python: Path, tmp_path: Path) -> None:
-    (tmp_path / "sinks.json").write_text(json.dumps({"sinks": [SINKS[2]]}))
+    (tmp_path / "sinks.json").write_text(json.dumps({"sinks": [SINKS[3]]}))
 
     done = balog(python, tmp_path, "watch", "preview", "--sinks", "sinks.json")
 

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from balog.sinks.datadog import DatadogSinkConfig
     from balog.sinks.elastic import ElasticSinkConfig
     from balog.sinks.email import EmailSinkConfig
-    from balog.sinks.otlp import OtlpSinkConfig
     from balog.sinks.pagerduty import PagerDutySinkConfig
     from balog.sinks.prometheus import PrometheusSinkConfig
     from balog.sinks.service import ServiceSinkConfig
@@ -32,7 +31,6 @@ __all__ = [
     "Delivery",
     "ElasticSinkConfig",
     "EmailSinkConfig",
-    "OtlpSinkConfig",
     "PagerDutySinkConfig",
     "PrometheusSinkConfig",
     "Retrying",

@@ -55,7 +55,6 @@ SINKS = PluginRegistry(
         "datadog": "balog.sinks.datadog:DatadogSinkConfig",
         "elastic": "balog.sinks.elastic:ElasticSinkConfig",
         "email": "balog.sinks.email:EmailSinkConfig",
-        "otlp": "balog.sinks.otlp:OtlpSinkConfig",
         "pagerduty": "balog.sinks.pagerduty:PagerDutySinkConfig",
         "prometheus": "balog.sinks.prometheus:PrometheusSinkConfig",
         "service": "balog.sinks.service:ServiceSinkConfig",
@@ -67,7 +66,7 @@ SINKS = PluginRegistry(
 )
 """``type`` of a sink's config -> its struct."""
 
-_PACKAGED = ("clickhouse", "slack", "teams", "ytsaurus")
+_PACKAGED = ("clickhouse", "otlp", "slack", "teams", "ytsaurus")
 """Sinks of the packages under ``plugins/``."""
 
 

@@ -22,7 +22,6 @@ from balog.sinks import (
     Delivery,
     ElasticSinkConfig,
     EmailSinkConfig,
-    OtlpSinkConfig,
     PagerDutySinkConfig,
     PrometheusSinkConfig,
     ServiceSinkConfig,
@@ -39,7 +38,6 @@ from tests.stand_ins.alerts import alert_event
 from tests.stand_ins.datadog import Datadog
 from tests.stand_ins.elastic import ElasticStandIn
 from tests.stand_ins.http_server import Answer, HttpStandIn, Request
-from tests.stand_ins.otlp import OtlpReceiver, plain
 from tests.stand_ins.pagerduty import PagerDuty
 from tests.stand_ins.service import ServiceStandIn
 from tests.stand_ins.smtp_server import SmtpServer
@@ -370,35 +368,6 @@ class EmailPeer(Peer):
         self.server.stop()
 
 
-class OtlpPeer(HttpPeer):
-    """Events without measures, so each is a log record; a request with one that is refused is refused whole."""
-
-    refuses = True
-    has_secret = True
-
-    def __init__(self, root: Path) -> None:
-        super().__init__(root)
-        self.config = OtlpSinkConfig(url=self.server.url, headers={"X-Token": Secret(env=SECRET_NAME)})
-        self.receiver = OtlpReceiver()
-
-    def respond(self, request: Request) -> Answer:
-        assert request.headers["X-Token"] == SECRET
-        if any(identifier.encode() in request.body for identifier in self.refused):
-            return Answer(400)
-        return self.receiver(request)
-
-    def expected(self, batch: Sequence[Delivery]) -> dict[str, Any]:
-        return {event.header.id: event.payload for event, _ in batch}
-
-    def arrived(self) -> dict[str, Any]:
-        records = [record for _, record in self.receiver.records()]
-        found = {
-            plain(record.attributes)["log.record.uid"]: plain(record.body.kvlist_value.values) for record in records
-        }
-        assert len(found) == len(records), "an event was sent twice"
-        return found
-
-
 class PrometheusPeer(HttpPeer):
     """A pushgateway; the events are deltas of one counter, so what is counted twice shows."""
 
@@ -486,7 +455,6 @@ PEERS: dict[str, type[Peer]] = {
     "datadog": DatadogPeer,
     "elastic": ElasticPeer,
     "email": EmailPeer,
-    "otlp": OtlpPeer,
     "pagerduty": PagerDutyPeer,
     "prometheus": PrometheusPeer,
     "service": ServicePeer,

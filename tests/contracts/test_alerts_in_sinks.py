@@ -8,9 +8,8 @@ from balog.event import encode
 from balog.sinks import Delivery
 from balog.testing.contracts.sinks import SECRET, SECRET_NAME
 from balog.watch.operator_events import acknowledgement, silence
-from tests.contracts.sink_peers import PEERS, OtlpPeer
+from tests.contracts.sink_peers import PEERS
 from tests.stand_ins.alerts import alert_life
-from tests.stand_ins.otlp import plain
 
 NOW = datetime.now(timezone.utc)
 
@@ -21,7 +20,7 @@ def batch():
     return [*alert_life(1), *(Delivery(event, encode(event)) for event in others)]
 
 
-@pytest.mark.parametrize("name", ["datadog", "elastic", "otlp", "service", "store", "topic", "webhook"])
+@pytest.mark.parametrize("name", ["datadog", "elastic", "service", "store", "topic", "webhook"])
 def test_a_sink_carries_them(name, batch, tmp_path, monkeypatch):
     monkeypatch.setenv(SECRET_NAME, SECRET)
     peer = PEERS[name](tmp_path)
@@ -32,20 +31,5 @@ def test_a_sink_carries_them(name, batch, tmp_path, monkeypatch):
         sink.write(batch)
         sink.close()
         assert peer.arrived() == peer.expected(batch)
-    finally:
-        peer.close()
-
-
-def test_an_alert_is_a_log_record_with_its_severity(batch, tmp_path, monkeypatch):
-    monkeypatch.setenv(SECRET_NAME, SECRET)
-    peer = OtlpPeer(tmp_path)
-    try:
-        sink = peer.config.build()
-        sink.open()
-        sink.write(batch)
-        sink.close()
-        record = next(record for _, record in peer.receiver.records())
-        assert record.severity_text == "ERROR"
-        assert plain(record.body.kvlist_value.values)["reason"] == "No success for 1 h."
     finally:
         peer.close()

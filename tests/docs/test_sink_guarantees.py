@@ -23,7 +23,6 @@ READERS: dict[str, Callable[[Any], int]] = {
     "datadog": lambda peer: len(peer.account.logs),
     "elastic": lambda peer: len(peer.server.documents),
     "email": lambda peer: len({one["Message-ID"] for one in peer.server.messages}),
-    "otlp": lambda peer: len(list(peer.receiver.records())),
     "pagerduty": lambda peer: len({one["dedup_key"] for one in peer.service.accepted}),
     "prometheus": lambda peer: round(sum(peer.arrived().values()) / 1.5),
     "service": lambda peer: len(peer.service.events),

@@ -5,17 +5,17 @@ import subprocess
 import sys
 
 import pytest
+from balog_otlp import OtlpSinkConfig
 
 from balog.event import Event, encode
 from balog.outbound.attempt import attempt
 from balog.payload import MetricPayload, RunPayload, log_payload
 from balog.sinks import Delivery, SinkError
-from balog.sinks.otlp import OtlpSinkConfig
 from tests.services.servers.collector import MAX_BODY, running
 from tests.stand_ins.http_server import Answer, HttpStandIn
 from tests.stand_ins.otlp import OtlpReceiver, plain
 
-pytestmark = pytest.mark.service
+pytestmark = [pytest.mark.service, pytest.mark.usefixtures("sink_packages")]
 
 CONTEXT = {"application": "tap-stripe", "fqdn": "host", "process": 7, "trace_id": "4bf92f3577b34da6a3ce929d0e0e4736"}
 

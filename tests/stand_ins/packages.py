@@ -21,8 +21,8 @@ def _describe(folder: Path, name: str, module: str, group: str, *entry_points: s
 
 
 def install_sinks(folder: Path) -> str:
-    """Install balog-clickhouse and balog-ytsaurus from where their modules are; return what ``PYTHONPATH`` needs."""
-    sources = [str(PLUGINS / name) for name in ("balog-clickhouse", "balog-ytsaurus")]
-    for package, config in (("balog_clickhouse", "ClickHouseSinkConfig"), ("balog_ytsaurus", "YTsaurusSinkConfig")):
-        _describe(folder, package, package, "balog.sinks", f"{package[6:]} = {package}:{config}")
-    return os.pathsep.join([str(folder), *sources])
+    """Install sinks of ``plugins/`` from where their modules are; return what ``PYTHONPATH`` needs."""
+    configs = {"clickhouse": "ClickHouseSinkConfig", "otlp": "OtlpSinkConfig", "ytsaurus": "YTsaurusSinkConfig"}
+    for name, config in configs.items():
+        _describe(folder, f"balog_{name}", f"balog_{name}", "balog.sinks", f"{name} = balog_{name}:{config}")
+    return os.pathsep.join([str(folder), *(str(PLUGINS / f"balog-{name}") for name in configs)])

@@ -1,7 +1,10 @@
+"""The sink otlp: its contract, and requests that opentelemetry-proto parses."""
+
 from datetime import datetime, timedelta, timezone
 
 import msgspec
 import pytest
+from balog_otlp import OtlpSinkConfig
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -21,7 +24,11 @@ from balog.payload import (
 )
 from balog.secrets import Secret
 from balog.sinks import Batching, Delivery, SinkError
-from balog.sinks.otlp import OtlpSinkConfig
+from balog.testing.contracts import SinkContract
+from balog.testing.contracts.sinks import SECRET, SECRET_NAME
+from balog.watch.operator_events import acknowledgement
+from tests.contracts.sink_peers import HttpPeer
+from tests.stand_ins.alerts import alert_life
 from tests.stand_ins.batches import JSON, PAYLOADS
 from tests.stand_ins.http_server import Answer, HttpStandIn
 from tests.stand_ins.otlp import OtlpReceiver, plain
@@ -60,6 +67,52 @@ def log(message="hello", **options):
 def metric(kind, value, *, name="rows", tags=None, after=0.0, **options):
     payload = MetricPayload(type=kind, metric=name, value=value, tags=tags or {})
     return delivery(payload, timestamp=NOON + timedelta(seconds=after), **options)
+
+
+class OtlpPeer(HttpPeer):
+    """Events without measures, so each is a log record; a request with one that is refused is refused whole."""
+
+    def __init__(self, root):
+        super().__init__(root)
+        self.config = OtlpSinkConfig(url=self.server.url, headers={"X-Token": Secret(env=SECRET_NAME)})
+        self.receiver = OtlpReceiver()
+
+    def respond(self, request):
+        assert request.headers["X-Token"] == SECRET
+        if any(identifier.encode() in request.body for identifier in self.refused):
+            return Answer(400)
+        return self.receiver(request)
+
+    def expected(self, batch):
+        return {event.header.id: event.payload for event, _ in batch}
+
+    def arrived(self):
+        records = [record for _, record in self.receiver.records()]
+        found = {
+            plain(record.attributes)["log.record.uid"]: plain(record.body.kvlist_value.values) for record in records
+        }
+        assert len(found) == len(records), "an event was sent twice"
+        return found
+
+
+class TestContract(SinkContract):
+    refuses = True
+    has_secret = True
+
+    @pytest.fixture
+    def peer(self, tmp_path):
+        peer = OtlpPeer(tmp_path)
+        yield peer
+        peer.close()
+
+
+def test_an_alert_is_a_log_record_with_its_severity(receiver, server):
+    silenced = acknowledgement("m1", None, "on it", "ana")
+    build(server).write([*alert_life(1), Delivery(silenced, encode(silenced))])
+    records = [record for _, record in receiver.records()]
+    assert len(records) == len(alert_life(1)) + 1
+    assert records[0].severity_text == "ERROR"
+    assert plain(records[0].body.kvlist_value.values)["reason"] == "No success for 1 h."
 
 
 def test_a_log_is_a_record_of_its_application(receiver, server):
@@ -106,7 +159,7 @@ def test_a_span_links_the_record_to_its_trace(receiver, server):
     assert plain(other.attributes)["span_id"] == "xyz"
 
 
-def test_an_exception_is_told_as_the_conventions_have_it(receiver, server):
+def test_an_exception_has_the_attributes_of_the_conventions(receiver, server):
     cause = ExceptionInfo(type="OSError", message="gone")
     frame = Frame(file="a.py", line=3, function="f")
     exception = ExceptionInfo(type="ValueError", message="no", frames=[frame], cause=cause)
@@ -250,7 +303,7 @@ def test_nothing_is_sent_for_a_batch_without_anything_to_send(server):
     assert server.requests == []
 
 
-def test_bodies_are_compressed_unless_told_not_to(server):
+def test_bodies_are_compressed_unless_the_config_turns_it_off(server):
     build(server).write([log()])
     build(server, compress=False).write([log()])
     assert [request.headers["Content-Encoding"] for request in server.requests] == ["gzip", None]
@@ -334,14 +387,14 @@ def test_refused_data_points_count_as_events_at_most_as_many_as_there_were(serve
     assert len(server.requests) == 1
 
 
-def test_a_partial_success_beside_a_failure_sends_only_what_failed_again(server):
+def test_a_partial_success_with_a_failure_sends_only_what_failed_again(server):
     answers = {"/v1/logs": Answer(200, b'{"partialSuccess":{"rejectedLogRecords":"1"}}'), "/v1/metrics": Answer(503)}
     server.respond = lambda request: answers[request.path]
     outcome = attempt(build(server).write, [log(), metric("counter", 1), log()])
     assert (outcome.taken, outcome.dead, outcome.left, outcome.unnamed) == (1, {}, [1], 1)
 
 
-def test_what_is_refused_without_a_name_is_counted_by_a_broker_and_said_once(server):
+def test_what_is_refused_without_a_name_is_counted_by_a_broker_and_reported_once(server):
     server.respond = lambda request: Answer(200, b'{"partialSuccess":{"rejectedLogRecords":"1"}}')
     said = []
     dispatcher = Dispatcher([OtlpSinkConfig(url=server.url, batch=Batching(age=60))], said.append)
@@ -360,7 +413,7 @@ def test_a_warning_in_the_answer_is_no_refusal(server):
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"[]", b"\xff", b'{"partialSuccess":3}'])
-def test_an_answer_of_something_else_is_trouble(server, body):
+def test_an_answer_of_something_else_is_an_error(server, body):
     server.respond = lambda request: Answer(200, body)
     with pytest.raises(SinkError, match="as an OTLP receiver") as caught:
         build(server).write([log()])
@@ -399,7 +452,7 @@ def test_a_url_of_one_signal_is_refused(path):
 
 
 @pytest.mark.parametrize("name", ["Authorization", "x-api-key", "DD-Token"])
-def test_a_credential_in_plain_text_is_refused_and_not_said(name):
+def test_a_credential_in_plain_text_is_refused_and_not_shown(name):
     with pytest.raises(ConfigError, match="is a secret") as caught:
         OtlpSinkConfig(headers={name: "s3cret"}).build()
     assert caught.value.path == f"headers.{name}"
@@ -421,17 +474,17 @@ events = st.builds(
 def test_any_events_make_requests_that_are_taken(receiver, server, events):
     before = len(list(receiver.records()))
     sink = build(server)
-    trouble = None
+    error_of_batch = None
     try:
         sink.write([Delivery(event, encode(event)) for event in events])
     except SinkError as error:
-        trouble = error
+        error_of_batch = error
     sink.close()
-    assert trouble is None or not trouble.remaining, str(trouble)
-    rejected = trouble.rejected if trouble else {}
-    told = [plain(record.attributes)["log.record.uid"] for _, record in list(receiver.records())[before:]]
+    assert error_of_batch is None or not error_of_batch.remaining, str(error_of_batch)
+    rejected = error_of_batch.rejected if error_of_batch else {}
+    arrived = [plain(record.attributes)["log.record.uid"] for _, record in list(receiver.records())[before:]]
     ids = [event.header.id for event in events if event.cls_type not in ("metric", "metrics", "run")]
-    assert [item for item in ids if item in told] == ids
+    assert [item for item in ids if item in arrived] == ids
     assert all(events[index].cls_type in ("metric", "metrics", "run") for index in rejected)
 
 

@@ -20,7 +20,7 @@ from balog.http import CaFile, HttpClient, HttpStatusError, Timeout, Url
 from balog.sinks.base import Delivery, SinkError, SinkGuarantee
 from balog.sinks.http_sink import Headers, HttpSink, PartialDeliveries, RequestErrors, reveal_headers
 from balog.sinks.measures import Measure, MeasureOptions, MeasureReader, is_measure
-from balog.sinks.otlp_json import is_representable, logs_request, metrics_request
+from balog_otlp.requests import is_representable, logs_request, metrics_request
 
 _RETRYABLE = frozenset({429, 502, 503, 504})
 # By the specification these are not retryable, either. They are caused by the config, so the events are kept.
