@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from balog.delivery.micro import Micro
+    from balog.service.micro import Micro
     from balog.singer.assertions import TapAssertions
+    from balog.tap.verify import VerifyReport
     from balog.testing import Events, MemoryTopics
-    from balog.verify import VerifyReport
 
 __all__ = ["events", "micro", "pytest_addoption", "tap_assertions", "tap_report", "topics"]
 
@@ -45,13 +45,13 @@ def topics() -> Iterator[MemoryTopics]:
 
 @pytest.fixture
 def micro(request: pytest.FixtureRequest) -> Iterator[Micro]:
-    """An empty event service on a free port; see ``balog.delivery.micro``.
+    """An empty event service on a free port; see ``balog.service.micro``.
 
     ``balog_registry`` and ``balog_document`` in pytest's configuration name its schemas and its control document,
     relative to pytest's root.
     """
-    from balog.delivery.micro import Micro
-    from balog.storage import is_url
+    from balog.common.storage import is_url
+    from balog.service.micro import Micro
 
     root = request.config.rootpath
     registry, document = (request.config.getini(f"balog_{name}") for name in ("registry", "document"))
@@ -79,7 +79,7 @@ def tap_assertions(monkeypatch: pytest.MonkeyPatch) -> Iterator[TapAssertions]:
 
 @pytest.fixture(scope="class")
 def tap_report(request: pytest.FixtureRequest, tap_command: Sequence[str]) -> VerifyReport:
-    """The report of verifying a tap; see ``balog.verify.testing``. Users define the fixture ``tap_command``."""
-    from balog.verify import verify
+    """The report of verifying a tap; see ``balog.tap.verify.testing``. Users define the fixture ``tap_command``."""
+    from balog.tap.verify import verify
 
     return verify(tap_command, getattr(request.cls, "options", None))

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from balog.tagged_config import union_of
+from balog.common.config.tagged_config import union_of
 
 _MOST_EXAMPLES = 3
 _NOTHING = object()

@@ -5,18 +5,19 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from balog.lazy_exports import deferred
+from balog.common.lazy_exports import deferred
 
 if TYPE_CHECKING:
     from balog import consumers as consumers
     from balog import engines as engines
     from balog.consumers.consumer import consumer_config
     from balog.event import Event
-    from balog.logger import emit, get_logger
-    from balog.recording.configuration import configure, flush, set_level
-    from balog.recording.context import bound
-    from balog.recording.scope import flushing
-    from balog.recording.validation import declare
+    from balog.log import metrics as metrics
+    from balog.log.configuration import configure, flush, set_level
+    from balog.log.context import bound
+    from balog.log.logger import emit, get_logger
+    from balog.log.scope import flushing
+    from balog.log.values.validation import declare
 
     __version__: str
 
@@ -37,15 +38,15 @@ __all__ = [
 # Imported when they are asked for: `balog broker` needs no structlog, whose import takes longer than all else.
 _MODULES = {
     "Event": "balog.event",
-    "bound": "balog.recording.context",
-    "configure": "balog.recording.configuration",
+    "bound": "balog.log.context",
+    "configure": "balog.log.configuration",
     "consumer_config": "balog.consumers.consumer",
-    "declare": "balog.recording.validation",
-    "emit": "balog.logger",
-    "flush": "balog.recording.configuration",
-    "flushing": "balog.recording.scope",
-    "get_logger": "balog.logger",
-    "set_level": "balog.recording.configuration",
+    "declare": "balog.log.values.validation",
+    "emit": "balog.log.logger",
+    "flush": "balog.log.configuration",
+    "flushing": "balog.log.scope",
+    "get_logger": "balog.log.logger",
+    "set_level": "balog.log.configuration",
 }
 
 
@@ -54,11 +55,13 @@ _import = deferred(globals(), _MODULES)
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        from balog.distribution import installed_version
+        from balog.common.distribution import installed_version
 
         return installed_version()
     if name in ("consumers", "engines"):
         return import_module(f"balog.{name}")
+    if name == "metrics":
+        return import_module("balog.log.metrics")
     return _import(name)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from balog.lazy_exports import deferred
+from balog.common.lazy_exports import deferred
 
 if TYPE_CHECKING:
     from balog.consumers.engine import Engine

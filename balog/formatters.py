@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from balog.handlers import EventFormatter
-from balog.handlers.records import Naming
+from balog.log.stdlib import EventFormatter
+from balog.log.stdlib.records import Naming
 
 __all__ = ["SchemaFormatter"]
 
@@ -16,7 +16,7 @@ _LAYOUT_MARKS = frozenset("%{$")
 class SchemaFormatter(EventFormatter):
     """Formats a record as an event, with the logger's name as its channel: ``root`` for the root logger.
 
-    The arguments are those of :class:`balog.handlers.EventFormatter`. A format of the standard library, such as
+    The arguments are those of :class:`balog.log.stdlib.EventFormatter`. A format of the standard library, such as
     ``%(message)s``, is ignored, as in the first balog.
     """
 

@@ -22,7 +22,7 @@ import confluent_kafka
 
 from balog.consumers import Consumer, ConsumerHub
 from balog.consumers.kafka import KafkaEngine
-from balog.consumers.ledgers import open_ledger
+from balog.consumers.ledgers.factory import open_ledger
 from balog.topics import open_topics
 from benchmarks.acting_work import Stopwatch, Took, UntilAcked, Way, alternate, messages, publish, rates
 from benchmarks.measure import machine

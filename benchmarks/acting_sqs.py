@@ -22,7 +22,7 @@ import botocore.config
 import click
 
 from balog.consumers import Consumer, ConsumerHub
-from balog.consumers.ledgers import open_ledger
+from balog.consumers.ledgers.factory import open_ledger
 from balog.consumers.sqs import SQSEngine
 from balog.topics import Message
 from balog.topics.sqs import SqsTopics

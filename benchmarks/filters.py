@@ -24,8 +24,8 @@ import celpy
 import msgspec
 
 from balog.event import LEVELS, Event, decode, encode
-from balog.expressions import Expression
-from balog.expressions.event_filter import EventFilter
+from balog.filters import Expression
+from balog.filters.event_filter import EventFilter
 
 Filter = Callable[[Event], bool]
 

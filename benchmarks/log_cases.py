@@ -21,12 +21,12 @@ import orjson
 import structlog
 
 import balog
-from balog.outputs import LogOutput
-from balog.recording import configuration
-from balog.recording.callsites import CallsiteFinder
-from balog.recording.context import ProcessContext
-from balog.recording.recorder import OutputRoute, Recorder
-from balog.redaction import Redactor
+from balog.common.redaction import Redactor
+from balog.log import configuration
+from balog.log.context import ProcessContext
+from balog.log.outputs import LogOutput
+from balog.log.recorder import OutputRoute, Recorder
+from balog.log.rendering.callsites import CallsiteFinder
 from benchmarks.measure import interleaved, medians
 
 PAYLOAD = {

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 
-from balog.distribution import DISTRIBUTION
+from balog.common.distribution import DISTRIBUTION
 
 __all__ = [
     "archive_options",

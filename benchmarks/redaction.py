@@ -27,7 +27,7 @@ import msgspec
 import structlog
 
 import balog
-from balog.redaction import Redactor
+from balog.common.redaction import Redactor
 
 NAMES = {
     *("password", "passwd", "pwd", "secret", "client_secret", "token", "access_token", "refresh_token", "id_token"),

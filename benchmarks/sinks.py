@@ -30,8 +30,8 @@ from datadog.dogstatsd.base import DogStatsd
 from elasticsearch import Elasticsearch, helpers
 from prometheus_client import CollectorRegistry, Counter, push_to_gateway
 
+from balog.common.secrets import Secret
 from balog.event import Event, encode
-from balog.secrets import Secret
 from balog.sinks import (
     DatadogSinkConfig,
     Delivery,

@@ -24,7 +24,7 @@ import sqlalchemy
 from balog.tap import Tap
 from balog.tap.bookmarks import State
 from balog.tap.catalog import choose
-from balog.tap.files import FileStream
+from balog.tap.endpoints import FileStream
 from balog.tap.records import Output
 from balog.tap.schema import schema_of
 from balog.tap.schema.types import obj, string
@@ -130,7 +130,7 @@ def ways(url: str, files: Path) -> dict[str, dict[str, Callable[[Any], None]]]:
     return {
         "SQL": {"balog.tap.sql": sql_tap, "SQLAlchemy, rows as dicts": sql_read, "SQLAlchemy, json.dumps": sql_write},
         "CSV": {
-            "balog.tap.files": file_tap,
+            "balog.tap.endpoints": file_tap,
             "csv.DictReader": file_read,
             "csv.DictReader, json.dumps": file_write,
             "pandas, json.dumps": file_pandas,

@@ -2,8 +2,8 @@
 
     python -m benchmarks.verify
 
-The corpus is ``tests/verify/defects.py``: one tap, and defects that switches plant in it, each with the rule that finds
-it and with the rules that it breaks besides. Precision is the part of the findings that are planted or such a
+The corpus is ``tests/tap/verify/defects.py``: one tap, and defects that switches plant in it, each with the rule that
+finds it and with the rules that it breaks besides. Precision is the part of the findings that are planted or such a
 consequence; recall is the part of the defects that are found. Taps without a defect, plain and with what looks odd but
 is legal, count as well: each finding of theirs is a false one.
 
@@ -22,9 +22,9 @@ from pathlib import Path
 
 import click
 
-from balog.verify import Options, verify
+from balog.tap.verify import Options, verify
 from benchmarks.measure import interleaved, machine, medians
-from tests.verify.defects import ALSO, DEFECTS, LEGAL, command, write_config
+from tests.tap.verify.defects import ALSO, DEFECTS, LEGAL, command, write_config
 
 ROOT = Path(__file__).parents[1]
 QUICK = "secrets-stay-secret"
@@ -44,7 +44,7 @@ def example(folder: Path, jobs: int) -> Callable[[], float]:
     config.write_text(
         json.dumps({"account": "a", "access_token": "of-a-sandbox", "start_date": "2026-11-20T00:00:00Z"})
     )
-    tap = [sys.executable, str(ROOT / "tests" / "verify" / "own_tap.py"), "--config", str(config)]
+    tap = [sys.executable, str(ROOT / "tests" / "tap" / "verify" / "own_tap.py"), "--config", str(config)]
 
     def measure() -> float:
         began = time.perf_counter()

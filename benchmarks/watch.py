@@ -35,12 +35,12 @@ from typing import Any, NamedTuple
 import msgspec
 
 from balog.event import Event, decode, encode
-from balog.payload import RunPayload, StreamCount
-from balog.watch.backtest_processes import run_in_processes
+from balog.event.payload import RunPayload, StreamCount
+from balog.watch.bands.slots import slot_of
+from balog.watch.config.monitors import MonitorConfig
 from balog.watch.evaluation import Evaluation
-from balog.watch.monitors import MonitorConfig
+from balog.watch.history.backtest_processes import run_in_processes
 from balog.watch.observations import RunObserved
-from balog.watch.slots import slot_of
 from benchmarks.measure import machine
 from benchmarks.watch_generated import report
 from benchmarks.watch_series import BERLIN, DAY, FAULTS, FIRST, HOUR, SHAPES, TRAINING, Fault, Run, Shape, make_year

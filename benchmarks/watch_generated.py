@@ -24,9 +24,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from balog.event import Event
-from balog.payload import RunPayload, StreamCount
-from balog.watch.backtest import run_backtest
-from balog.watch.monitors import MonitorConfig
+from balog.event.payload import RunPayload, StreamCount
+from balog.watch.config.monitors import MonitorConfig
+from balog.watch.history.backtest import run_backtest
 
 QUIET = 60
 """Days at the beginning whose alerts count for nothing."""

@@ -14,9 +14,9 @@ from functools import cache
 from typing import Any
 
 from balog import Event
+from balog.common.secrets import Secret
 from balog.consumers import Halt, consumer_config
 from balog.consumers.sink_adapter import SinkAdapter
-from balog.secrets import Secret
 from balog.sinks import PagerDutySinkConfig
 
 VARIABLE = "PAGERDUTY_ROUTING_KEY"

@@ -6,7 +6,7 @@ from typing import Any
 
 from balog import Event
 from balog.consumers import consumer_config
-from balog.payload import LogPayload, RunPayload, read
+from balog.event.payload import LogPayload, RunPayload, read
 
 
 @consumer_config(topic="singer-events", where="level >= 'ERROR' OR cls_type = 'run'")

@@ -16,8 +16,8 @@ from balog import Event
 from balog.consumers import Halt, consumer_config
 from balog.consumers.sink_adapter import SinkAdapter
 from balog.sinks import PrometheusSinkConfig, StatsdSinkConfig
+from balog.sinks.measuring.scraping import Listen
 from balog.sinks.prometheus import Textfile
-from balog.sinks.scraping import Listen
 
 
 @cache

@@ -6,9 +6,9 @@ from collections import Counter
 from typing import Any
 
 from balog import Event
+from balog.common.errors import EventError
 from balog.consumers import PartialFailure, Reject, consumer_config
-from balog.errors import EventError
-from balog.payload import MetricPayload, read
+from balog.event.payload import MetricPayload, read
 
 totals: Counter[tuple[str, str, str]] = Counter()
 """Records by application, run and stream since this process began; a counter's value is what came since the last."""

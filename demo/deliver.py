@@ -10,7 +10,7 @@ import time
 import urllib.request
 from typing import Any
 
-from balog.delivery import ServiceClient
+from balog.service import ServiceClient
 
 OLD_STYLE = {"ATL", "HNL"}  # still sent by a program that calls the longitude "lon", so that something is refused
 PATIENCE = 30.0  # seconds for filters and callbacks to be through

@@ -9,7 +9,7 @@ from uuid import uuid4
 from msgspec import Struct
 from msgspec.structs import replace
 
-from balog.errors import TopicError
+from balog.common.errors import TopicError
 from balog.topics import DeadLetter, Generation, GroupState, Message, Received, Topic, Topics, TopicState
 from balog.topics.base import check_name
 

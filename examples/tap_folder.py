@@ -4,7 +4,7 @@ TAP_FOLDER_PATH=./exports python examples/tap_folder.py
 """
 
 from balog.tap import Tap
-from balog.tap.files import FileStream
+from balog.tap.endpoints import FileStream
 
 tap = Tap("tap-folder", config_spec=["path"])
 

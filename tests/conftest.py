@@ -16,7 +16,7 @@ from typing import Any
 import hypothesis
 import pytest
 
-from balog import plugins
+from balog.common import plugins
 from tests.spark_classes import spark_options
 from tests.stand_ins.packages import install_sinks
 

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator, FormatChecker
 
-from balog.cli.brokers import SINGLE_SINKS
-from balog.errors import EventError
-from balog.event import FACILITY_VERSION, KNOWN_VERSIONS, LEVELS, Event, decode, encode
+from balog.cli.shared.brokers import SINGLE_SINKS
+from balog.common.errors import EventError
+from balog.event.event import FACILITY_VERSION, KNOWN_VERSIONS, LEVELS, Event, decode, encode
 from tests.ci_scripts import ci_script
 
 write_schema = ci_script("config_schemas").write_schema
@@ -88,14 +88,14 @@ CONFIGS = {
     "broker": ("balog.broker.config", "BrokerConfig", "The config of balog broker"),
     "run": ("balog.broker.config", "RunConfig", "The config of balog run"),
     "cases": ("balog.broker.cases", "CaseFile", "A file of cases for balog test"),
-    "document": ("balog.delivery.document", "ControlDocument", "The document of balog's event service"),
-    "service": ("balog.delivery.settings", "ServiceConfig", "The config of balog serve"),
-    "tokens": ("balog.delivery.api.tokens", "TokenFile", "The file of tokens of balog serve"),
+    "document": ("balog.service.document", "ControlDocument", "The document of balog's event service"),
+    "service": ("balog.service.settings", "ServiceConfig", "The config of balog serve"),
+    "tokens": ("balog.service.api.tokens", "TokenFile", "The file of tokens of balog serve"),
     "patch": ("balog.topics.redrive", "PatchFile", "A patch of events, for balog replay"),
-    "monitors": ("balog.watch.monitors", "MonitorsFile", "The monitors of balog watch"),
-    "logger": ("balog.recording.logger_config", "LoggerConfig", "The config of the logger"),
+    "monitors": ("balog.watch.config.monitors", "MonitorsFile", "The monitors of balog watch"),
+    "logger": ("balog.log.config.logger_config", "LoggerConfig", "The config of the logger"),
     **{
-        f"broker-{name}": ("balog.cli.brokers", f"config_of({name!r})", f"The config of broker-{name}")
+        f"broker-{name}": ("balog.cli.shared.brokers", f"config_of({name!r})", f"The config of broker-{name}")
         for name in SINGLE_SINKS
     },
 }

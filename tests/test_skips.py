@@ -86,7 +86,7 @@ PRACTICES = """
 import pytest
 from types import SimpleNamespace
 
-from balog.verify.testing import TapPractices
+from balog.tap.verify.testing import TapPractices
 
 @pytest.fixture
 def tap_report(rule):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import re
 from collections.abc import Iterator
@@ -33,7 +32,7 @@ def pages() -> Iterator[tuple[str, str]]:
     """Yield the path and the Markdown of each page: one for all commands, and one a command."""
     yield f"{FOLDER}/index.md", overview()
     for name in cli.COMMANDS:
-        command = importlib.import_module(f"balog.cli.{name}").command
+        command = cli.main.get_command(click.Context(cli.main), name)
         yield f"{FOLDER}/{name}.md", page(name, command)
 
 

@@ -18,10 +18,10 @@ import sink_guarantees
 import tables
 
 import balog
-from balog.redaction.tokens import TOKENS
-from balog.stats import Stats, declared_metrics
-from balog.verify.results import GROUPS
-from balog.verify.rules import CHECKS
+from balog.common.redaction.tokens import TOKENS
+from balog.common.stats import Stats, declared_metrics
+from balog.tap.verify.results import GROUPS
+from balog.tap.verify.rules import CHECKS
 
 MARK = re.compile(r"^<!-- table: (\w+) -->$", re.MULTILINE)
 PACKAGE = Path(balog.__file__).parent
@@ -66,7 +66,7 @@ def rules() -> str:
 def rooms() -> str:
     parts = [
         (part, (part / "__init__.py") if part.is_dir() else part)
-        for room in ("analytics", "delivery", "tap")
+        for room in ("analytics", "common", "log", "service", "tap")
         for part in sorted((PACKAGE / room).iterdir())
         if part.suffix == ".py" or (part / "__init__.py").exists()
     ]

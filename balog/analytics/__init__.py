@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from balog.errors import MissingExtraError
+from balog.common.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from balog.errors import MissingExtraError
+from balog.common.errors import MissingExtraError
 
 if TYPE_CHECKING:
     import duckdb

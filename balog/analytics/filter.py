@@ -22,14 +22,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 from balog.analytics.reading.schemas import EVENT
 from balog.analytics.reading.spark_types import arrow_schema, struct
-from balog.errors import BalogError
+from balog.common.errors import BalogError
+from balog.common.storage import StorageError, open_storage
+from balog.delivery.attempt import attempt, reason_of
 from balog.event import Event, Header, encode, new_id
-from balog.expressions.event_filter import EventFilter
-from balog.outbound.attempt import attempt, reason_of
+from balog.filters.event_filter import EventFilter
 from balog.sinks import StoreSinkConfig
+from balog.sinks.archive.store_part import MANIFESTS, describe
 from balog.sinks.base import Delivery, Sink, SinkConfig, SinkError
-from balog.sinks.store_part import MANIFESTS, describe
-from balog.storage import StorageError, open_storage
 
 _COLUMNS = f"{EVENT}, cls_type string, context map<string,string>, context_json string, payload_json string"
 _TAKEN = ("id", "channel", "timestamp", "level", "schema", "composition", "context_json", "payload_json")

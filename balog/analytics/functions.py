@@ -22,7 +22,7 @@ from balog.analytics.frame_engine import engine_of
 from balog.analytics.questions import fragments, summaries
 from balog.analytics.reading.schemas import names
 from balog.analytics.rollups.schemas import METRICS, Rollups
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -120,7 +120,7 @@ def runs(data: EventData) -> DataFrame:
 
 
 def failures(data: EventData, since: datetime | None = None) -> DataFrame:
-    """Return failures by fingerprint (see ``balog.fingerprints``), new ones first, then by count.
+    """Return failures by fingerprint (see ``balog.event.fingerprints``), new ones first, then by count.
 
     Columns:
 

@@ -26,7 +26,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from balog.errors import BalogError, ConfigError, MissingExtraError
+from balog.common.errors import BalogError, ConfigError, MissingExtraError
 
 REMOTE = "SPARK_REMOTE"
 """Spark's own variable: the Spark Connect server to use, ``sc://HOST:PORT``."""

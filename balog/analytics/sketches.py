@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from balog.errors import MissingExtraError
+from balog.common.errors import MissingExtraError
 
 if TYPE_CHECKING:
     import numpy as np

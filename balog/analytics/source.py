@@ -14,15 +14,15 @@ from balog.analytics.reading.inputs import Inputs, check_options, read_inputs, r
 from balog.analytics.reading.registry_types import typed_events
 from balog.analytics.reading.scan import EventQuery, Query, scan
 from balog.analytics.reading.spark_types import DEFAULT, project_spark
-from balog.analytics.reading.stream_planner import check_streaming
+from balog.analytics.reading.streaming.planner import check_streaming
 from balog.analytics.reading.tasks import Slice, partitions
 from balog.analytics.reading.worker_errors import OneLineErrors
 from balog.analytics.rollups.spark_schemas import ROLLUP
 from balog.analytics.rollups.worker import RollupQuery
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
 
 if TYPE_CHECKING:
-    from balog.analytics.reading.stream_reader import EventStreamReader
+    from balog.analytics.reading.streaming.reader import EventStreamReader
 
 
 class EventSource(DataSource):
@@ -88,7 +88,7 @@ class EventSource(DataSource):
             ConfigError: Spark is older than 4.2, or an option is not valid.
         """
         check_streaming()
-        from balog.analytics.reading.stream_reader import EventStreamReader
+        from balog.analytics.reading.streaming.reader import EventStreamReader
 
         reader = self.reader(schema)
         scan = partial(reader.scan, is_growth=True)

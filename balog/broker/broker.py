@@ -7,20 +7,20 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 
 from balog.broker.config import BrokerConfig
-from balog.broker.descriptors import let_go
 from balog.broker.editor import Editor, PipeError
 from balog.broker.editor_chain import EditorChain
+from balog.broker.messages.descriptors import let_go
 from balog.broker.metrics import StatsReporter
 from balog.broker.pipe import Pipe
 from balog.broker.pipe_output import PipeStats
 from balog.broker.quarantine import Quarantine
-from balog.counts import counted
-from balog.error_redaction import redact_error
-from balog.outbound import Dispatcher
-from balog.signals import StopSignals, signals_for_main_thread
+from balog.common.counts import counted
+from balog.common.errors import redact_error
+from balog.common.signals import StopSignals, signals_for_main_thread
+from balog.common.stats import StatSample
+from balog.delivery import Dispatcher
 from balog.singer import LogMessage, to_event
 from balog.sinks import Delivery, SinkConfig
-from balog.stats import StatSample
 
 SINK_WAIT_SECONDS = 30.0
 """Seconds, in total, for which the data may wait for a sink that is slower than the events."""

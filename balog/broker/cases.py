@@ -11,14 +11,14 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 from msgspec import Meta, Struct
 
-from balog import config as configs
 from balog.broker.broker import run_broker
 from balog.broker.config import BrokerConfig
 from balog.broker.config_check import find_in_document, find_problems
 from balog.broker.dry_run import Diverted, offline
-from balog.errors import ConfigError, split_refusal
+from balog.common import config as configs
+from balog.common.config.tagged_config import convert
+from balog.common.errors import ConfigError, split_refusal
 from balog.sinks import Delivery
-from balog.tagged_config import convert
 
 _MAX_FAILURES = 20
 _MAX_SHOWN = 300

@@ -11,7 +11,7 @@ from balog.broker.metrics import MetricsConfig, RunMetricsConfig
 from balog.broker.quarantine import QuarantineConfig
 from balog.broker.records.config import RecordRule, SchemaRule
 from balog.broker.state import StateConfig
-from balog.outbound.spool import SpoolConfig
+from balog.delivery.spool import SpoolConfig
 from balog.singer.dialects import load_dialects
 from balog.singer.log_patterns import LogPattern, Pattern, compile_patterns
 from balog.sinks import AnySinkConfig

@@ -11,16 +11,16 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from balog import config as configs
 from balog.broker.config import BrokerConfig, RunConfig
 from balog.broker.editor_chain import EditorChain
 from balog.broker.quarantine import Quarantine, QuarantineConfig
 from balog.broker.records.compiled_rule import refused_parts
-from balog.errors import BalogError, ConfigError, ConfigProblems
-from balog.expressions import Expression
-from balog.local_path import local_path
-from balog.outbound.attempt import reason_of
-from balog.problems import intact
+from balog.common import config as configs
+from balog.common.config.problems import intact
+from balog.common.errors import BalogError, ConfigError, ConfigProblems
+from balog.common.local_path import local_path
+from balog.delivery.attempt import reason_of
+from balog.filters import Expression
 from balog.sinks import Sink, SinkConfig
 
 

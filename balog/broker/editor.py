@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
-from balog.errors import BalogError
+from balog.common.errors import BalogError
 
 Line = tuple[str, bytes]
 """The type of a message in upper case (``RECORD``), and its line with the newline."""

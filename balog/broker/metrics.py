@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+from balog.common.stats import StatSample
 from balog.event import Event, encode
 from balog.sinks import Delivery
-from balog.stats import StatSample
 
 
 class MetricsConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):

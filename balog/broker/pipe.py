@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from balog.broker.editor import Chain, Line, PipeError
-from balog.broker.message_prefixes import (
+from balog.broker.messages.message_prefixes import (
     USUAL_KIND,
     USUAL_KINDS,
     Passing,

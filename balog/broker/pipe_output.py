@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Annotated, ClassVar
 
-from balog.broker.descriptors import write_all
 from balog.broker.editor import Line
+from balog.broker.messages.descriptors import write_all
 from balog.broker.stopwatch import Stopwatch
-from balog.stats import Stats, counter
+from balog.common.stats import Stats, counter
 
 _OUT_BYTES = 256 * 1024
 

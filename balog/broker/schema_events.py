@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from balog.broker.editor import Line
+from balog.broker.messages.schema_reader import SchemaReader
 from balog.broker.metrics import stage_context
-from balog.broker.schema_reader import SchemaReader
-from balog.errors import EventError
+from balog.common.errors import EventError
+from balog.common.redaction import Redactor
 from balog.event import Event, decode, encode
-from balog.redaction import Redactor
 from balog.sinks import Delivery
 
 

@@ -14,8 +14,8 @@ from msgspec import Meta, Raw, Struct, field
 
 from balog.broker.editor import Line
 from balog.broker.outbox import Outbox
-from balog.errors import ConfigError
-from balog.storage import Options, open_storage
+from balog.common.errors import ConfigError
+from balog.common.storage import Options, open_storage
 
 MAX_HELD = 1000
 MAX_HELD_BYTES = 16 << 20

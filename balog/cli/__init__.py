@@ -16,14 +16,13 @@ from typing import Any
 
 import click
 
-from balog import plugins
-from balog.broker.descriptors import hold_standard
-from balog.cli.interruption import Interruption
-from balog.cli.options import CommandGroup
-from balog.cli.output import print_errors
-from balog.distribution import DISTRIBUTION
-from balog.error_redaction import redact_error
-from balog.errors import BalogError
+from balog.broker.messages.descriptors import hold_standard
+from balog.cli.shared.interruption import Interruption
+from balog.cli.shared.options import CommandGroup
+from balog.cli.shared.output import print_errors
+from balog.common import plugins
+from balog.common.distribution import DISTRIBUTION
+from balog.common.errors import BalogError, redact_error
 
 __all__ = ["broker", "main"]
 
@@ -63,6 +62,7 @@ GROUPS = {
         "topics": "Inspect topics, publish to them, dump them, and retry dead letters.",
     },
 }
+_MODULES = {name: f"balog.cli.service.{name}" for name in ("config", "micro", "serve", "token")}
 COMMANDS = {name: summary for commands in GROUPS.values() for name, summary in commands.items()}
 
 _EXAMPLES = {
@@ -85,7 +85,7 @@ class _Commands(CommandGroup):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         command: click.Command | None = None
         if cmd_name in COMMANDS:
-            command = importlib.import_module(f"balog.cli.{cmd_name}").command
+            command = importlib.import_module(_MODULES.get(cmd_name, f"balog.cli.{cmd_name}")).command
         elif cmd_name in plugins.names("balog.commands"):
             command = plugins.load("balog.commands", cmd_name)
             if not isinstance(command, click.Command):

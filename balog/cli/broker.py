@@ -11,12 +11,12 @@ from contextlib import ExitStack
 import click
 import msgspec
 
-from balog import config as configs
 from balog.broker.broker import EXIT_CODES, run_broker
 from balog.broker.config import BrokerConfig
 from balog.broker.config_check import complete_errors
 from balog.broker.dry_run import Diverted, offline
-from balog.cli import options
+from balog.cli.shared import options
+from balog.common import config as configs
 from balog.sinks import Delivery
 
 

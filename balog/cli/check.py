@@ -11,17 +11,17 @@ from typing import Any
 import click
 import msgspec
 
-from balog import config as configs
 from balog.broker.config import BrokerConfig, RunConfig
 from balog.broker.config_check import find_problems, notes, reach
-from balog.cli import options
-from balog.cli.brokers import SINGLE_SINKS, config_of
-from balog.cli.output import exit_if_invalid
-from balog.counts import counted
-from balog.errors import ConfigError, ConfigProblems
-from balog.redaction import Redactor, SecretFinding, from_config
+from balog.cli.shared import options
+from balog.cli.shared.brokers import SINGLE_SINKS, config_of
+from balog.cli.shared.output import exit_if_invalid
+from balog.common import config as configs
+from balog.common.counts import counted
+from balog.common.errors import ConfigError, ConfigProblems
+from balog.common.redaction import Redactor, SecretFinding, from_config
+from balog.common.suggestions import nearest
 from balog.singer.batch.dialects import BatchError
-from balog.suggestions import nearest
 from balog.topics.archives import read_lines
 
 _MAIN_KINDS = ("broker", "run", "forward", "cases", "logger", "serve", "document", "monitors")
@@ -107,17 +107,17 @@ def _problems(path: Path, kind: str) -> list[ConfigError]:
 
         return find_case_problems(path)
     if kind == "logger":
-        from balog.recording.config_check import find_logger_problems
+        from balog.log.config.config_check import find_logger_problems
 
         return find_logger_problems(path)
-    from balog.delivery.validation import find_service_problems
+    from balog.service.validation import find_service_problems
 
     return find_service_problems(path)[1]
 
 
 def _check_document(path: Path) -> None:
     """Check a control document; the secrets that it names need not exist here."""
-    from balog.delivery.control.validation import read_document
+    from balog.service.control.validation import read_document
 
     plain, problems = configs.read(path, variables=False)
     document, more = read_document(msgspec.json.encode(plain), str(path))
@@ -141,8 +141,8 @@ def _has_monitors(path: Path) -> bool:
 
 
 def _check_monitors(path: Path) -> None:
-    from balog.watch.config_check import find_narrow_windows
-    from balog.watch.monitors_file import find_monitor_problems
+    from balog.watch.config.config_check import find_narrow_windows
+    from balog.watch.config.monitors_file import find_monitor_problems
 
     file, problems = find_monitor_problems(path)
     exit_if_invalid(path, problems, 2)

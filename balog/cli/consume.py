@@ -12,15 +12,15 @@ from typing import get_args
 
 import click
 
-from balog.cli import options
 from balog.cli.consumers import scan_package
-from balog.cli.engines import EngineOptions, engine_options, set_up_logging, summary
-from balog.cli.output import reporter
+from balog.cli.shared import options
+from balog.cli.shared.engines import EngineOptions, engine_options, set_up_logging, summary
+from balog.cli.shared.output import reporter
+from balog.common.errors import BalogError
 from balog.consumers import Consumer, ConsumerOperator
 from balog.consumers.hooks import open_hook
 from balog.consumers.outcomes import Retry
-from balog.consumers.settings import Unwanted
-from balog.errors import BalogError
+from balog.consumers.running.settings import Unwanted
 from balog.event import Event
 
 _report = reporter("balog consume")

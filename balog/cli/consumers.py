@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 import click
 
-from balog.cli import options
+from balog.cli.shared import options
+from balog.common.errors import ConfigError
 from balog.consumers import ConsumerHub, ConsumerOperator
-from balog.consumers.listing import Listed, describe, unmet_version
-from balog.errors import ConfigError
+from balog.consumers.running.listing import Listed, describe, unmet_version
 
 
 @click.group(cls=options.CommandGroup)

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from balog import config as configs
-from balog.cli import options
-from balog.cli.engines import absolute_url, existing_topics
-from balog.cli.output import reporter
-from balog.cli.spark import SparkPlace, spark_options, spark_packages
-from balog.delivery.document import ControlDocument, Filter
-from balog.delivery.jobs.filters import check_filters, make_selection
-from balog.errors import BalogError, ConfigError
+from balog.cli.shared import options
+from balog.cli.shared.engines import absolute_url, existing_topics
+from balog.cli.shared.output import reporter
+from balog.cli.shared.spark import SparkPlace, spark_options, spark_packages
+from balog.common import config as configs
+from balog.common.errors import BalogError, ConfigError
+from balog.service.document import ControlDocument, Filter
+from balog.service.jobs.filters import check_filters, make_selection
 from balog.sinks import SinkConfig, StoreSinkConfig, TopicSinkConfig
 
 if TYPE_CHECKING:

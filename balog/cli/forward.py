@@ -6,12 +6,12 @@ import sys
 
 import click
 
-from balog import config as configs
 from balog.broker.config import BrokerConfig
 from balog.broker.config_check import complete_errors
-from balog.cli import options
-from balog.cli.engines import EngineOptions, engine_options, set_up_logging
-from balog.cli.output import reporter
+from balog.cli.shared import options
+from balog.cli.shared.engines import EngineOptions, engine_options, set_up_logging
+from balog.cli.shared.output import reporter
+from balog.common import config as configs
 from balog.consumers.forwarder import Forwarder
 from balog.topics import open_topics
 

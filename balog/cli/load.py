@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from balog.cli import options
-from balog.cli.output import reporter
-from balog.cli.spark import SparkPlace, spark_options, spark_packages
-from balog.counts import counted
-from balog.errors import ConfigError
-from balog.signals import StopSignals
+from balog.cli.shared import options
+from balog.cli.shared.output import reporter
+from balog.cli.shared.spark import SparkPlace, spark_options, spark_packages
+from balog.common.counts import counted
+from balog.common.errors import ConfigError
+from balog.common.signals import StopSignals
 
 if TYPE_CHECKING:
     from pyspark.errors import PySparkException
@@ -66,10 +66,10 @@ def command(
     with spark_packages("balog load"):
         import balog.analytics.tables.loader  # noqa: F401
         from balog.analytics.progress import progress
-        from balog.analytics.reading.stream_planner import check_streaming
+        from balog.analytics.reading.streaming.planner import check_streaming
         from balog.analytics.sessions import cause
         from balog.analytics.tables import open_store
-        from balog.analytics.tables.location import session_settings
+        from balog.analytics.tables.catalogs.location import session_settings
     _check_use(sources, follow=follow, has_range=bool(plan or since or until), has_care=compact or keep is not None)
     _check_tables(location, sources)
     if follow and spark_place.remote is None:  # a server has a Spark of its own
@@ -169,9 +169,9 @@ def _from_document(
     path: str, name: str | None, url: str | None, sources: tuple[str, ...], location: str | None
 ) -> tuple[tuple[str, ...], str]:
     """Return the sources and the location of a table of an event service's document."""
-    from balog import config as configs
-    from balog.cli.engines import existing_topics
-    from balog.delivery.document import ControlDocument, LoadedTable
+    from balog.cli.shared.engines import existing_topics
+    from balog.common import config as configs
+    from balog.service.document import ControlDocument, LoadedTable
 
     if sources or location is not None:
         raise ConfigError("the document has the sources and the location; leave SOURCE and --tables out", "--document")

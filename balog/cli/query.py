@@ -12,12 +12,12 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 
 import click
 
-from balog.cli import options
-from balog.cli.output import reporter
-from balog.cli.spark import SparkPlace, spark_options, spark_packages
-from balog.counts import counted
-from balog.errors import ConfigError, MissingExtraError
-from balog.storage.local_files import replacing
+from balog.cli.shared import options
+from balog.cli.shared.output import reporter
+from balog.cli.shared.spark import SparkPlace, spark_options, spark_packages
+from balog.common.counts import counted
+from balog.common.errors import ConfigError, MissingExtraError
+from balog.common.storage.local_files import replacing
 
 if TYPE_CHECKING:
     from pyspark.errors import PySparkException
@@ -179,7 +179,7 @@ def _answer_on_spark(asked: _Asked, spark_place: SparkPlace) -> Written:
         from balog.analytics.querying.output import write_parquet, write_text
         from balog.analytics.querying.statement import ask, explain_failure
         from balog.analytics.tables import open_tables
-        from balog.analytics.tables.location import session_settings
+        from balog.analytics.tables.catalogs.location import session_settings
 
     _, location, sources, form, output, limit = asked
     if form == "parquet" and spark_place.server:

@@ -13,17 +13,17 @@ from typing import Any
 
 import click
 
-from balog import config as configs
-from balog.cli import options
-from balog.cli.output import FirstLines, exit_after, reporter
-from balog.counts import counted
-from balog.errors import ConfigError
+from balog.cli.shared import options
+from balog.cli.shared.output import FirstLines, exit_after, reporter
+from balog.common import config as configs
+from balog.common.counts import counted
+from balog.common.errors import ConfigError
+from balog.common.secrets import Secret
+from balog.common.signals import StopSignals
+from balog.delivery.replay import Backlog, Plan, SpoolReplay, enter_folder, find_backlogs, plan, read_backlog, redrive
+from balog.delivery.stats import SinkStats
 from balog.event import Event, encode
-from balog.expressions import Expression
-from balog.outbound.replay import Backlog, Plan, SpoolReplay, enter_folder, find_backlogs, plan, read_backlog, redrive
-from balog.outbound.stats import SinkStats
-from balog.secrets import Secret
-from balog.signals import StopSignals
+from balog.filters import Expression
 from balog.sinks import SinkConfig
 from balog.topics import open_topics
 from balog.topics.redrive import Patch
@@ -103,9 +103,9 @@ def _replay_failed(
     url: str, dry_run: bool, service: str | None, patch: str | None, where: Expression | None, limit: int | None
 ) -> None:  # fmt: skip
     """Send the events that a service rejected to it again; exit with 1 if any stays."""
-    from balog.delivery.client import ServiceClient
-    from balog.delivery.durable.router import FAILED_EVENTS_TOPIC
-    from balog.delivery.replay import FailedEventReplay
+    from balog.service.client import ServiceClient
+    from balog.service.durable.router import FAILED_EVENTS_TOPIC
+    from balog.service.replay import FailedEventReplay
 
     if service is None and not dry_run:
         raise ConfigError("--failed needs --service, the URL of the service to send the events to")

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from balog.cli import options
-from balog.cli.output import reporter
-from balog.cli.spark import SparkPlace, spark_options
-from balog.errors import ConfigError, MissingExtraError
-from balog.pages.files import check_page_path, write_page
+from balog.cli.shared import options
+from balog.cli.shared.output import reporter
+from balog.cli.shared.spark import SparkPlace, spark_options
+from balog.common.errors import ConfigError, MissingExtraError
+from balog.ui.files import check_page_path, write_page
 
 if TYPE_CHECKING:
     from balog.analytics.reading.tasks import SourceFile
@@ -99,7 +99,7 @@ def command(
     from balog.analytics.reporting.links import parse_link
     from balog.analytics.reporting.query import parse_query
     from balog.analytics.reporting.report import empty_report, make_local_report
-    from balog.analytics.tables.location import session_settings
+    from balog.analytics.tables.catalogs.location import session_settings
 
     query = parse_query(since, until, compare, where)._replace(run=run_id)
     sources = _with_stdin(sources)

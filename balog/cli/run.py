@@ -6,12 +6,12 @@ import sys
 
 import click
 
-from balog import config as configs
 from balog.broker.config import RunConfig
 from balog.broker.config_check import complete, complete_errors
-from balog.broker.sidecar import EXIT_CODES, run_sidecar
-from balog.cli import options
-from balog.errors import ConfigError
+from balog.broker.sidecar.sidecar import EXIT_CODES, run_sidecar
+from balog.cli.shared import options
+from balog.common import config as configs
+from balog.common.errors import ConfigError
 
 
 @click.command(

@@ -11,12 +11,12 @@ from typing import Any
 import click
 import msgspec
 
-from balog import config as configs
-from balog.cli import options
-from balog.cli.output import plain, print_table
-from balog.errors import BalogError, ConfigError
+from balog.cli.shared import options
+from balog.cli.shared.output import plain, print_table
+from balog.common import config as configs
+from balog.common.errors import BalogError, ConfigError
+from balog.common.storage import Options, Storage, StorageError, open_storage
 from balog.singer.bookmarks import bookmarks, changes
-from balog.storage import Options, Storage, StorageError, open_storage
 
 _config = click.option("--config", metavar="FILE", help="Broker's config; its state.store and state.options are used.")
 

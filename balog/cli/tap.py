@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from balog.cli import options
-from balog.counts import counted
-from balog.errors import ConfigError
-from balog.verify import Options, VerifyReport
+from balog.cli.shared import options
+from balog.common.counts import counted
+from balog.common.errors import ConfigError
+from balog.tap.verify import Options, VerifyReport
 
 if TYPE_CHECKING:
-    from balog.verify.baseline import Baseline, BaselineComparison
+    from balog.tap.verify.baseline import Baseline, BaselineComparison
 
 FORMATS = ("text", "github", "sarif")
 
@@ -40,7 +40,7 @@ def new(name: str, openapi: str | None, into: Path) -> None:
     NAME is the tap's name, such as tap-petstore, and that of the folder. With a document, the project has a client with
     a method for each operation, and streams for the lists. Nothing is overwritten.
     """
-    from balog.projects import describe, example, project_files, project_name, write_project
+    from balog.tap.projects import describe, example, project_files, project_name, write_project
 
     project_name(name)
     api = describe(openapi) if openapi else example("your source")
@@ -86,8 +86,8 @@ def verify(
     Exit codes: 0 no rule of severity error is broken (with --baseline: no finding is new) and the score is high enough,
     1 otherwise, 2 wrong use.
     """
-    from balog.verify import verify as run_verification
-    from balog.verify.baseline import baseline_of, compare, read_baseline
+    from balog.tap.verify import verify as run_verification
+    from balog.tap.verify.baseline import baseline_of, compare, read_baseline
 
     for option, file in (("--json", json_file), ("--write-baseline", write_baseline)):
         if file is not None and not file.absolute().parent.is_dir():
@@ -116,8 +116,8 @@ def verify(
 def _print_report(
     report: VerifyReport, form: str, known: Baseline | None, comparison: BaselineComparison | None
 ) -> None:
-    from balog.verify import report_formats
-    from balog.verify.report import as_text
+    from balog.tap.verify import report_formats
+    from balog.tap.verify.report import as_text
 
     prints = {finding.fingerprint for finding in known.findings} if known is not None else set()
     if form == "github":
@@ -148,7 +148,7 @@ def _ended_by_hangup() -> Iterator[None]:
 @command.command()
 def rules() -> None:
     """List the rules of `verify`: group, severity, weight, id and title."""
-    from balog.verify.verification import select_rules
+    from balog.tap.verify.verification import select_rules
 
     for check in select_rules(Options()):
         rule = check.rule

@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from balog.broker.cases import failures, load_cases
-from balog.cli import options
-from balog.errors import ConfigError
+from balog.cli.shared import options
+from balog.common.errors import ConfigError
 
 
 @click.command()

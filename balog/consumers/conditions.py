@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
 from balog.event import LEVELS, Event, Level, parse_level
-from balog.versions import parse_condition, parse_version, version_text
+from balog.event.versions import parse_condition, parse_version, version_text
 
 if TYPE_CHECKING:
     import semantic_version

@@ -12,12 +12,12 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 import msgspec
 import venusian
 
-from balog.backoff import LONGEST_BACKOFF, Backoff
+from balog.common.backoff import LONGEST_BACKOFF, Backoff
+from balog.common.errors import ConfigError, EventError
+from balog.common.stats import StatSample
 from balog.consumers.conditions import Conditions, Facts, Texts
-from balog.errors import ConfigError, EventError
 from balog.event import Event, decode
-from balog.expressions import Expression
-from balog.stats import StatSample
+from balog.filters import Expression
 from balog.topics import Received
 
 __all__ = ["CATEGORY", "Backoff", "BatchOptions", "Consumer", "MessageConsumer", "ReceivedEvent", "consumer_config"]
@@ -60,7 +60,7 @@ class Consumer:
         payload_version: the same as ``version`` for the payload's ``version``; a payload without one does not meet it.
         channel: one glob or several, of which one must match: ``*``, ``?``, ``[ab]``, case-sensitive.
         level: this level and above. An event without a level, as in facility 0.0.1, counts as INFO.
-        where: a condition in the filter language, ``payload.rows > 1000``; see :mod:`balog.expressions`.
+        where: a condition in the filter language, ``payload.rows > 1000``; see :mod:`balog.filters`.
         batch: the handler gets a list of at most so many events. With seconds, it gets fewer when so much time passed
             since the first one; otherwise after 1 second.
         retries: further attempts after the first; from the engine's ``max_attempts`` when omitted.

@@ -7,19 +7,19 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import ClassVar
 
+from balog.common.errors import ConfigError
+from balog.common.signals import StopSignals
 from balog.consumers.consumer import Consumer
-from balog.consumers.engine_run import EngineRun
-from balog.consumers.exit_callbacks import running
 from balog.consumers.hooks import Hook
 from balog.consumers.hub import ConsumerHub
-from balog.consumers.in_flight import Admission
-from balog.consumers.ledger import Ledger
+from balog.consumers.ledgers.ledger import Ledger
 from balog.consumers.operator import ConsumerOperator, Operator
-from balog.consumers.settings import EngineSettings, Unwanted
+from balog.consumers.queueing.in_flight import Admission
+from balog.consumers.running.engine_run import EngineRun
+from balog.consumers.running.exit_callbacks import running
+from balog.consumers.running.settings import EngineSettings, Unwanted
 from balog.consumers.stats import EngineState, EngineStats
-from balog.errors import ConfigError
 from balog.event import Event
-from balog.signals import StopSignals
 from balog.topics import Topics
 from balog.topics.base import DEFAULT_LEASE
 

@@ -6,7 +6,7 @@ import os
 import traceback
 from types import TracebackType
 
-from balog.error_redaction import redact_error
+from balog.common.errors import redact_error
 
 _MAX_LENGTH = 300
 TRACEBACK_LIMIT = 16_384

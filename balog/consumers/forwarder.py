@@ -9,16 +9,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 
+from balog.common.errors import ConfigError
+from balog.common.stats import StatSample
 from balog.consumers.consumer import Consumer
 from balog.consumers.hub import ConsumerHub
 from balog.consumers.sink_adapter import SinkAdapter
-from balog.errors import ConfigError
+from balog.delivery.attempt import reason_of
+from balog.delivery.spool import sink_folder
 from balog.event import Event
-from balog.expressions import Expression
-from balog.outbound.attempt import reason_of
-from balog.outbound.spool import sink_folder
+from balog.filters import Expression
 from balog.sinks import SinkConfig, TopicSinkConfig
-from balog.stats import StatSample
 from balog.topics import local_folder
 
 _MAX_NAME = 180

@@ -8,12 +8,12 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
+from balog.common.errors import BalogError
+from balog.common.plugins import load_named, make, package_of
 from balog.consumers.consumer import Consumer
 from balog.consumers.error_text import error_line
 from balog.consumers.stats import EngineState, EngineStats
-from balog.errors import BalogError
 from balog.event import Event
-from balog.plugins import load_named, make, package_of
 from balog.topics import Received, Topics
 
 log = logging.getLogger("balog.consumers")

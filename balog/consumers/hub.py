@@ -11,8 +11,8 @@ from typing import Any
 
 import venusian
 
+from balog.common.errors import BalogError, ConfigError
 from balog.consumers.consumer import CATEGORY, Consumer
-from balog.errors import BalogError, ConfigError
 from balog.event import Event
 
 __all__ = ["ConsumerHub"]

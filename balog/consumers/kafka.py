@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from balog.common.errors import ConfigError
 from balog.consumers.engine import Engine
 from balog.consumers.hub import ConsumerHub
 from balog.consumers.operator import Operator
-from balog.errors import ConfigError
 from balog.event import Event
 from balog.topics.kafka import KafkaTopics
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from balog.common.errors import ConfigError
 from balog.consumers.consumer import Consumer
-from balog.errors import ConfigError
 from balog.event import Event
 
 __all__ = ["ConsumerOperator", "Operator"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
-from balog.errors import BalogError, ConfigError
+from balog.common.errors import BalogError, ConfigError
 from balog.event import Event
 
 __all__ = ["Halt", "PartialFailure", "Reject", "Requeue", "Retry"]

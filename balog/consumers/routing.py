@@ -13,7 +13,7 @@ from functools import partial
 from balog.consumers.conditions import Facts
 from balog.consumers.consumer import Consumer
 from balog.event import Event
-from balog.expressions import Expression
+from balog.filters import Expression
 
 _REMEMBERED = 4096
 _LONGEST = 2000

@@ -8,15 +8,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 
-from balog.backoff import BackoffSequence
-from balog.consumers.exit_callbacks import at_end
+from balog.common.backoff import BackoffSequence
+from balog.common.errors import ConfigError, MissingExtraError, complain
 from balog.consumers.outcomes import Halt, PartialFailure, Reject, Retry
-from balog.errors import ConfigError, MissingExtraError, complain
+from balog.consumers.running.exit_callbacks import at_end
+from balog.delivery.attempt import AttemptOutcome, attempt, reason_of
+from balog.delivery.connection import SinkConnection
+from balog.delivery.notices import SinkHealth, ThrottledNotices
+from balog.delivery.stats import SinkStats
 from balog.event import Event, encode
-from balog.outbound.attempt import AttemptOutcome, attempt, reason_of
-from balog.outbound.connection import SinkConnection
-from balog.outbound.notices import SinkHealth, ThrottledNotices
-from balog.outbound.stats import SinkStats
 from balog.sinks.base import Delivery, Sink, SinkConfig, SinkError
 
 __all__ = ["SinkAdapter"]

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import field
 
-from balog.stats import Stats, counter, gauge
+from balog.common.stats import Stats, counter, gauge
 
 
 class EngineStats(Stats):

@@ -1,5 +1,8 @@
-"""The event service, which accepts events over HTTP, stores, routes, filters and delivers them; and its client."""
+"""Delivery of events to sinks: one worker thread per sink, with a queue, retries, a spool and dead letters.
 
-from balog.delivery.client import DeliveryError, ServiceClient
+``Dispatcher`` is the entry point; a slow or failing sink does not delay the others.
+"""
 
-__all__ = ["DeliveryError", "ServiceClient"]
+from balog.delivery.dispatcher import Dispatcher
+
+__all__ = ["Dispatcher"]

@@ -1,160 +1,280 @@
-"""Replays events that a service rejected, after repairing them."""
+"""Replay of a spool: deliver the events that brokers left, after those brokers ended."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
-from collections.abc import Callable, Iterator, Sequence
-from typing import Annotated, Any, ClassVar
+import os
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
-from msgspec import Raw, Struct, structs
+from msgspec import Struct
 
-from balog.delivery.client import ServiceClient
-from balog.delivery.durable.router import FAILED_EVENTS_TOPIC
-from balog.errors import EventError, split_refusal
-from balog.event import Event, check_keys, decode, encode
-from balog.expressions import Expression
-from balog.sinks.service import Item, Problem
-from balog.stats import Stats, counter
-from balog.topics import Received, Topic
-from balog.topics.redrive import Patch
+from balog.common.config.tagged_config import decode_tagged
+from balog.common.errors import ConfigError, EventError
+from balog.delivery.dead_letters import SinkDeadLetter
+from balog.delivery.segment import LinesFile, Segment
+from balog.delivery.spool import SinkSpool, Spool, SpoolConfig, SpooledSink, sink_folder
+from balog.delivery.stats import SinkStats
+from balog.delivery.worker import SinkWorker
+from balog.event import decode
+from balog.sinks import AnySinkConfig, SinkConfig
 
-GROUP = "replay"
-_LEASE = 3600.0
-_BATCH = 200
+IDLE_SECONDS = 60.0
+"""Seconds without progress after which a replay without a deadline ends."""
 
-
-class _Failed(Struct):
-    data: str
-    form: str
-    problems: tuple[Problem, ...] = ()
-    event: str = ""
+_STEP = 0.1
+_REDRIVE_BYTES = 4 << 20
 
 
-class ReplayStats(Stats):
-    """Counters of a replay, in failed events. All but the sent ones stay."""
-
-    component: ClassVar[str] = "replay"
-    sent: Annotated[int, counter("Failed events that were accepted and are done.")] = 0
-    refused: Annotated[int, counter("Failed events that were rejected again.")] = 0
-    filtered: Annotated[int, counter("Failed events that did not match the condition.")] = 0
-    invalid: Annotated[int, counter("Failed events that are not events even with the patch.")] = 0
-
-    @property
-    def left(self) -> int:
-        """The number of failed events that stay."""
-        return self.refused + self.filtered + self.invalid
-
-
-class FailedEventReplay(Struct):
-    """Sends rejected events to the service again.
-
-    A failed event is acknowledged once the service has accepted the repaired event. All others stay for the next
-    replay. Events keep their ids, so an interrupted replay stores nothing twice.
+class Backlog(Struct, kw_only=True):
+    """The events that wait in a spool for one sink.
 
     Attributes:
-        topic: the topic of failed events.
-        client: a client of the service.
-        patch: the changes to each event.
-        where: selects failed events, such as ``payload.type = 'order'``.
-        report: called with each event that is, or would be, sent.
-        report_failure: called with the id of a failed event that stays, and the reason.
+        folder: the sink's folder in the spool.
+        name: the sink's name.
+        sink: the sink's config; None if it can't be read.
+        problem: why the config or a segment can't be read; "" if all can.
+        events: how many events wait.
+        bytes: the bytes of those events.
+        oldest: the timestamp of the first event that waits.
+        dead_letters: how many dead letters there are.
+        held: events in files that a running broker owns and will send itself.
     """
 
-    topic: Topic
-    client: ServiceClient
-    patch: Patch
-    where: Expression | None
-    report: Callable[[Event], object]
-    report_failure: Callable[[str, str], object]
-
-    def dry_run(self, limit: int) -> ReplayStats:
-        """Report which events would be sent, from at most ``limit`` failed events, and send nothing."""
-        counts = ReplayStats()
-        for _, event in self._repaired(self.topic.peek(limit), counts):
-            self.report(event)
-            counts.sent += 1
-        return counts
-
-    def run(self, limit: int | None = None, should_stop: Callable[[], bool] = lambda: False) -> ReplayStats:
-        """Send all failed events, or at most ``limit``.
-
-        Raises:
-            DeliveryError: the service is unreachable; events that it did not accept stay.
-            TopicError: the topic fails.
-        """
-        counts = ReplayStats()
-        kept: list[Received] = []
-        left = self.topic.group_state(GROUP).pending
-        left = left if limit is None else min(left, limit)
-        try:
-            while left > 0 and not should_stop():
-                received = self.topic.receive(GROUP, min(_BATCH, left), 0.0, _LEASE)
-                if not received:
-                    break
-                left -= len(received)
-                kept += [structs.replace(one, body=b"") for one in received]  # until the service has accepted it
-                taken = self._send(list(self._repaired(received, counts)), counts)
-                self.topic.ack(GROUP, taken)
-                done = {one.receipt for one in taken}
-                kept = [one for one in kept if one.receipt not in done]
-        finally:
-            self.topic.release(GROUP, kept, attempted=False)
-        return counts
-
-    def _repaired(self, received: Sequence[Received], counts: ReplayStats) -> Iterator[tuple[Received, Event]]:
-        for one in received:
-            try:
-                failed = decode(one.body)
-                if self.where is not None and not self.where.matches(failed):
-                    counts.filtered += 1
-                    continue
-                yield one, repair(failed, self.patch)
-            except EventError as error:
-                counts.invalid += 1
-                self.report_failure(one.id, str(error))
-
-    def _send(self, repaired: Sequence[tuple[Received, Event]], counts: ReplayStats) -> list[Received]:
-        acks: Sequence[Item] = self.client.send([event for _, event in repaired], keep_failed=False)
-        taken = []
-        for (received, event), ack in zip(repaired, acks):
-            if ack.status == 202:
-                counts.sent += 1
-                taken.append(received)
-                self.report(event)
-            else:
-                counts.refused += 1
-                self.report_failure(received.id, ack.reason)
-        return taken
+    folder: Path
+    name: str
+    sink: SpooledSink | None = None
+    problem: str = ""
+    events: int = 0
+    bytes: int = 0
+    oldest: datetime | None = None
+    dead_letters: int = 0
+    held: int = 0
 
 
-def repair(failed: Event, patch: Patch) -> Event:
-    """Return the original event of a failed one, patched. A bare payload becomes an event first.
+class Plan(NamedTuple):
+    """A backlog and the config of its sink. ``cwd`` is the folder where relative paths of the config begin."""
+
+    backlog: Backlog
+    config: SinkConfig
+    cwd: str | None
+
+
+def find_backlogs(spool: Path) -> list[Backlog]:
+    """Return the backlogs of a spool, without changing it.
 
     Raises:
-        EventError: the result is not an event.
+        ConfigError: the folder does not exist, can't be read, or is not a spool.
     """
     try:
-        found = msgspec.json.decode(failed.raw_payload, type=_Failed)
-        data = base64.b64decode(found.data, validate=True)
-    except (msgspec.DecodeError, ValueError) as error:
-        raise EventError(f"not a failed_event: {split_refusal(error)[0]}") from None
-    if found.form != "json":
-        raise EventError("was sent in protobuf, which no patch can change", "$.payload.form")
+        entries = sorted(spool.iterdir())
+    except OSError as error:
+        raise ConfigError(f"no spool: {error.strerror}; give the path of a broker's spool", str(spool)) from None
+    folders = [entry for entry in entries if _is_of_sink(entry)]
+    if entries and not folders:
+        raise ConfigError("no spool: none of what is there is a sink's; give the path of a broker's spool", str(spool))
+    return [read_backlog(folder) for folder in folders]
+
+
+def _is_of_sink(folder: Path) -> bool:
+    if not folder.is_dir() or folder.name.startswith("."):
+        return False
+    return (folder / "sink.json").exists() or any(folder.glob("*.jsonl")) or any(folder.glob("dead/*.jsonl"))
+
+
+def read_backlog(folder: Path) -> Backlog:
+    """Return the backlog in the folder of one sink, without changing it."""
+    found = Backlog(folder=folder, name=folder.name)
     try:
-        check_keys(data, "$.payload.data")  # a patch would silently choose one of two equal keys
-        members = msgspec.json.decode(data, type=dict[str, Raw])
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise EventError(f"the original is not a JSON object: {split_refusal(error)[0]}", "$.payload.data") from None
-    if "cls_type" in members:
-        data = _wrap(failed, found, data, members)
-    return decode(patch.apply(data))
+        found.sink = msgspec.json.decode((folder / "sink.json").read_bytes(), type=SpooledSink)
+        found.name = found.sink.name
+    except OSError as error:
+        found.problem = f"{folder / 'sink.json'}: {error.strerror}"
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        found.problem = f"{folder / 'sink.json'}: {error}"
+    for path in sorted(folder.glob("*.jsonl")):
+        try:
+            inspected = Segment.inspect(path)
+        except OSError as error:
+            found.problem = found.problem or f"{path}: {error.strerror or error}"
+            continue
+        if inspected is None:
+            continue
+        segment, is_held = inspected
+        with suppress(OSError, EventError):
+            lines, _ = segment.read(1, 1)
+            first = decode(lines[0]).header.timestamp if lines else None
+            found.oldest = min((at for at in (found.oldest, first) if at), default=None)
+        found.held += segment.waiting if is_held else 0
+        found.events += 0 if is_held else segment.waiting
+        found.bytes += segment.size - segment.position
+        segment.release()
+    for path in sorted(folder.glob("dead/*.jsonl")):
+        with suppress(OSError):
+            found.dead_letters += path.read_bytes().count(b"\n")
+    return found
 
 
-def _wrap(failed: Event, found: _Failed, data: bytes, members: dict[str, Any]) -> bytes:
-    name = msgspec.json.decode(members["cls_type"])
-    channel = name if isinstance(name, str) and name else FAILED_EVENTS_TOPIC
-    event = Event.new(channel, Raw(data.strip()), timestamp=failed.header.timestamp)
-    event.header.id = found.event or "LG" + hashlib.sha256(failed.header.id.encode()).hexdigest()[:32]
-    return encode(event)
+def redrive(backlog: Backlog) -> int:
+    """Turn dead letters into events that wait again, except those that are not events or that a broker holds.
+
+    Returns:
+        How many dead letters wait again.
+
+    Raises:
+        OSError: the events can't be written; the dead letters are unchanged.
+    """
+    redriven = 0
+    for path in sorted(backlog.folder.glob("dead/*.jsonl")):
+        dead_letters = LinesFile.adopt(path)
+        if dead_letters is None:
+            continue
+        waiting: list[LinesFile] = []
+        try:
+            redriven += _redrive_file(backlog.folder, dead_letters, waiting)
+            dead_letters.remove()
+        except BaseException:
+            for file in waiting:
+                file.remove()
+            raise
+        finally:
+            dead_letters.release()
+        for file in waiting:
+            file.release()
+    return redriven
+
+
+def _redrive_file(folder: Path, dead_letters: LinesFile, written: list[LinesFile]) -> int:
+    segment: LinesFile | None = None
+    rest: LinesFile | None = None
+    count = at = 0
+    while at < dead_letters.size:
+        lines, at = dead_letters.read_from(at, 10_000, _REDRIVE_BYTES)
+        bodies, others = [], []
+        for line in lines:
+            body = _body_of(line)
+            bodies.append(body) if body else others.append(line)
+        if bodies:
+            if segment is None:
+                segment = Segment.create(folder)
+                written.append(segment)
+            segment.append(bodies)
+            count += len(bodies)
+        if others:
+            if rest is None:
+                rest = LinesFile.create(dead_letters.path.parent)
+                written.append(rest)
+            rest.append(others)
+    return count
+
+
+def _body_of(line: bytes) -> bytes:
+    try:
+        dead_letter = msgspec.json.decode(line, type=SinkDeadLetter)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return b""
+    return b"" if dead_letter.event is msgspec.UNSET else bytes(dead_letter.event)
+
+
+def plan(backlog: Backlog, configs: Sequence[SinkConfig] | None) -> Plan:
+    """Choose the config for the sink of a backlog: the one in the spool, or one of ``configs``.
+
+    Args:
+        configs: the sinks of a newer config. The same sink is chosen, or else the one of the same name, or else the
+            only one of the same type.
+
+    Raises:
+        ConfigError: no config can be chosen.
+    """
+    if configs is None:
+        if backlog.sink is None:
+            raise ConfigError(f"{backlog.problem}; give the sink's config with --config")
+        try:
+            return Plan(
+                backlog,
+                msgspec.json.decode(backlog.sink.sink, type=AnySinkConfig, dec_hook=decode_tagged),
+                backlog.sink.folder,
+            )
+        except msgspec.ValidationError as error:
+            raise ConfigError(
+                f"{error}; another version of balog wrote it; give the sink's config with --config",
+                str(backlog.folder / "sink.json"),
+            ) from None
+    for fits in (
+        lambda config: sink_folder(config) == backlog.folder.name,
+        lambda config: config.name == backlog.name,
+        lambda config: config.name.split()[0] == backlog.name.split()[0],
+    ):
+        found = [config for config in configs if fits(config)]
+        if len(found) == 1:
+            return Plan(backlog, found[0], None)
+        if found:
+            break
+    what = f"{len(found)} sinks" if found else "no sink"
+    raise ConfigError(f"the config has {what} that {backlog.name} could be; there are {_names(configs)}")
+
+
+def _names(configs: Sequence[SinkConfig]) -> str:
+    return ", ".join(config.name for config in configs) or "none"
+
+
+class SpoolReplay:
+    """Sends backlogs to their sinks, all at the same time.
+
+    Args:
+        spool: the spool's folder.
+        plans: the backlogs and their sinks.
+        notify: takes one line for people.
+
+    Raises:
+        ConfigError: a sink can't be built.
+    """
+
+    def __init__(self, spool: Path, plans: Sequence[Plan], notify: Callable[[str], None]) -> None:
+        whole = Spool(SpoolConfig(path=str(spool), max_bytes=1 << 62))
+        self._workers = []
+        for backlog, config, _ in plans:
+            unfiltered = msgspec.structs.replace(config, where=None)  # type: ignore[type-var]
+            self._workers.append(SinkWorker(unfiltered, notify, spool=SinkSpool(whole, backlog.folder)))
+
+    def run(self, deadline: float | None, should_stop: Callable[[], bool] = lambda: False) -> list[SinkStats]:
+        """Send until no events wait or the deadline has passed; without one, until no sink makes progress.
+
+        Args:
+            deadline: seconds.
+
+        Returns:
+            The counters of each sink, in the order of the plans.
+        """
+        until = float("inf") if deadline is None else time.monotonic() + deadline
+        for worker in self._workers:
+            worker.start()
+            worker.drain(until)
+        done, done_at = -1, time.monotonic()
+        while any(worker.is_running for worker in self._workers):
+            time.sleep(_STEP)
+            now = time.monotonic()
+            sent = sum(stats.delivered + stats.dead for stats in (worker.stats() for worker in self._workers))
+            if sent != done:
+                done, done_at = sent, now
+            if should_stop() or now >= until or (deadline is None and now - done_at >= IDLE_SECONDS):
+                for worker in self._workers:
+                    worker.drain(now)
+                break
+        for worker in self._workers:
+            worker.join()
+        return [worker.stats() for worker in self._workers]
+
+
+def enter_folder(cwd: str | None, notify: Callable[[str], None]) -> None:
+    """Change to the folder where a broker ran, so that relative paths of its config are valid."""
+    if cwd is None or cwd == os.getcwd():
+        return
+    try:
+        os.chdir(cwd)
+    except OSError as error:
+        notify(f"the broker ran in {cwd}: {error.strerror}; relative paths in its config begin here instead")

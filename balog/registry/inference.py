@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from balog.errors import EventError
+from balog.common.errors import EventError
 from balog.registry.json_schema import JsonValidator
 from balog.registry.subschemas import type_of
 

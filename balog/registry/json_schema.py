@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from balog.errors import split_refusal
+from balog.common.errors import split_refusal
 from balog.registry.complexity import Complexity, measure_complexity
 from balog.registry.json_compiler import compile_schema
 from balog.registry.reasons import describe_error, json_path, shorten

@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 import time
 
-from balog.errors import BalogError
+from balog.common.errors import BalogError
+from balog.common.storage import StorageError
+from balog.common.suggestions import nearest
 from balog.registry.names import latest, order
 from balog.registry.schema import InvalidSchemaError, PayloadValidator, Schema
 from balog.registry.store import Listing, PackagedStore, SchemaStore, StoredVersion
-from balog.storage import StorageError
-from balog.suggestions import nearest
 
 _MOST_LISTED = 10
 _MISS_SECONDS = 1.0

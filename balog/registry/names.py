@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from semantic_version import Version
 
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
 from balog.registry.schema import Form
 
 _TYPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from balog.errors import BalogError, ConfigError, EventError, MissingExtraError
+from balog.common.errors import BalogError, ConfigError, EventError, MissingExtraError
+from balog.common.storage import StorageError, is_url
 from balog.event import check_keys
 from balog.registry.listing import UnknownTypeError, UnknownVersionError, VersionListing, printable
 from balog.registry.names import check_message, check_type, check_version, major, order
 from balog.registry.schema import MAX_SCHEMA_BYTES, InvalidSchemaError, PayloadValidator, Schema
 from balog.registry.store import FolderStore, Listing, SchemaStore
-from balog.storage import StorageError, is_url
 
 if TYPE_CHECKING:
     from balog.registry.comparing import CompatibilityReport, Mode
@@ -281,7 +281,7 @@ class Registry:
 
 
 def open_registry(place: str | None = None, options: Mapping[str, Any] | None = None, max_age: float = 5.0) -> Registry:
-    """Open the registry in a folder or at a URL that ``balog.storage`` supports.
+    """Open the registry in a folder or at a URL that ``balog.common.storage`` supports.
 
     Args:
         place: a path or URL, such as ``s3://…``; None for only the types that come with balog.

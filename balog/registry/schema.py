@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple, Protocol
 
 from msgspec import Struct
 
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
 
 Form = Literal["json", "protobuf"]
 """JSON Schema (draft 2020-12 unless ``$schema`` names another), or a ``.proto`` file."""

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from importlib import resources
 from typing import Any, NamedTuple, Protocol
 
+from balog.common.storage import StorageError, open_storage
+from balog.common.storage.remote import RemoteStorage
 from balog.registry.names import FileName, is_type, parse_file_name
 from balog.registry.schema import MAX_SCHEMA_BYTES, InvalidSchemaError, Schema
-from balog.storage import StorageError, open_storage
-from balog.storage.remote import RemoteStorage
 
 
 class StoredVersion(NamedTuple):
@@ -52,7 +52,7 @@ class SchemaStore(Protocol):
 
 
 class FolderStore:
-    """A ``SchemaStore`` in a folder or at a URL that ``balog.storage`` opens. Files of other names are ignored.
+    """A ``SchemaStore`` in a folder or at a URL that ``balog.common.storage`` opens. Files of other names are ignored.
 
     Raises:
         ConfigError, MissingExtraError: see ``open_storage``.

@@ -8,9 +8,9 @@ from datetime import datetime, timezone, tzinfo
 
 import msgspec
 
-from balog.errors import EventError, complain
+from balog.common.errors import EventError, complain
+from balog.common.plugins import load_named
 from balog.event import decode, parse_level
-from balog.plugins import load_named
 from balog.singer.log_json import read_json
 from balog.singer.log_line import LogLine, metric_in, time_in
 from balog.singer.log_patterns import Pattern

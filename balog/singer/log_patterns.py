@@ -10,7 +10,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
 from balog.event import Level
 from balog.singer.log_line import LogLine, level_of, metric_in, time_in
 

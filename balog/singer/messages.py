@@ -12,10 +12,10 @@ from typing import Any, Literal, cast
 import msgspec
 from msgspec import Raw, Struct
 
-from balog.duplicate_keys import has_duplicate_key
-from balog.errors import EventError, split_refusal
+from balog.common.duplicate_keys import has_duplicate_key
+from balog.common.errors import EventError, split_refusal
 from balog.event import Event, Level, decode, encode, parse_level
-from balog.payload import log_payload
+from balog.event.payload import log_payload
 
 
 class RecordMessage(Struct, tag_field="type", tag="RECORD", omit_defaults=True):

@@ -6,7 +6,7 @@ import re
 
 import msgspec
 
-from balog.error_redaction import redact_error
+from balog.common.errors import redact_error
 from balog.singer.log_line import LogLine
 
 _MAX_SECRET_LINES = 100

@@ -15,10 +15,10 @@ from contextlib import suppress
 
 import msgspec
 
-from balog.errors import BalogError, ConfigError
+from balog.common.errors import BalogError, ConfigError
+from balog.common.local_path import local_path
+from balog.common.storage.local_files import lock, sync, unlock, write_all
 from balog.event import format_timestamp
-from balog.local_path import local_path
-from balog.storage.local_files import lock, sync, unlock, write_all
 
 
 class QuarantineError(BalogError):

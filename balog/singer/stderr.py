@@ -8,7 +8,7 @@ from datetime import tzinfo
 from typing import Any, Generic, TypeVar, cast
 
 from balog.event import MAX_CHANNEL_LENGTH, Event
-from balog.payload import log_payload
+from balog.event.payload import log_payload
 from balog.singer.crash_reports import (
     INDENTED,
     Ahead,

@@ -1,6 +1,6 @@
 """Sinks: the destinations of events. One file per sink, each with a config struct, ``open``, ``write`` and ``close``.
 
-``balog.outbound`` delivers events to them, with one thread per sink. A sink's module is imported on demand.
+``balog.delivery`` delivers events to them, with one thread per sink. A sink's module is imported on demand.
 """
 
 from typing import TYPE_CHECKING, Any

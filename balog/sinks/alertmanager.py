@@ -17,11 +17,11 @@ from urllib.parse import quote, urlsplit
 import msgspec
 from msgspec import Meta
 
+from balog.common.http import CaFile, HttpClient, HttpStatusError, Timeout, Url
 from balog.event import Event
-from balog.http import CaFile, HttpClient, HttpStatusError, Timeout, Url
-from balog.payload import AlertPayload
-from balog.sinks.alert_sink import AlertSinkOptions, LatestChanges, is_end, moment
-from balog.sinks.alert_text import MAX_TEXT, MAX_TITLE, AlertTemplate, one_line, read_alert
+from balog.event.payload import AlertPayload
+from balog.sinks.alerts.alert_sink import AlertSinkOptions, LatestChanges, is_end, moment
+from balog.sinks.alerts.alert_text import MAX_TEXT, MAX_TITLE, AlertTemplate, one_line, read_alert
 from balog.sinks.base import Batching, Delivery, SinkError, SinkGuarantee
 from balog.sinks.http_sink import Headers, HttpSink, reveal_headers
 from balog.sinks.summary import cut

@@ -7,13 +7,13 @@ from typing import Annotated, ClassVar, NamedTuple, Protocol
 
 from msgspec import Meta, Struct
 
-from balog.backoff import Backoff
-from balog.errors import BalogError
-from balog.errors import SinkError as SinkError
+from balog.common.backoff import Backoff
+from balog.common.config.tagged_config import TaggedConfig
+from balog.common.errors import BalogError
+from balog.common.errors import SinkError as SinkError
+from balog.common.plugins import PluginRegistry, load, package_of
 from balog.event import Event
-from balog.plugins import PluginRegistry, load, package_of
 from balog.sinks.guarantee import SinkGuarantee as SinkGuarantee
-from balog.tagged_config import TaggedConfig
 
 
 class Delivery(NamedTuple):
@@ -71,7 +71,7 @@ _PACKAGED = ("clickhouse", "otlp", "slack", "teams", "ytsaurus")
 
 
 class AnySinkConfig(TaggedConfig):
-    """The config of any sink, built-in or of an installed package. ``balog.tagged_config.convert`` decodes it."""
+    """The config of any sink, built-in or of an installed package. ``tagged_config.convert`` decodes it."""
 
     __slots__ = ()
 

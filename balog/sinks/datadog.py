@@ -10,13 +10,14 @@ from typing import Annotated, ClassVar, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
+from balog.common.http import CaFile, HttpClient, HttpStatusError, Timeout, Url
+from balog.common.secrets import Secret
 from balog.event import Event
-from balog.http import CaFile, HttpClient, HttpStatusError, Timeout, Url
-from balog.secrets import Secret
 from balog.sinks.base import Delivery, SinkError, SinkGuarantee
-from balog.sinks.datadog_agent import Agent, AgentClient
-from balog.sinks.datadog_json import (
+from balog.sinks.http_sink import PartialDeliveries, RequestErrors
+from balog.sinks.measuring.datadog_agent import Agent, AgentClient
+from balog.sinks.measuring.datadog_json import (
     CountedSeconds,
     DatadogItem,
     distribution_items,
@@ -27,8 +28,7 @@ from balog.sinks.datadog_json import (
     tag_list,
     time_error,
 )
-from balog.sinks.http_sink import PartialDeliveries, RequestErrors
-from balog.sinks.measures import Measure, MeasureOptions, MeasureReader, is_measure
+from balog.sinks.measuring.measures import Measure, MeasureOptions, MeasureReader, is_measure
 
 _SITE = re.compile(r"(?!app\.|api\.|www\.)([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,}")
 _MAX_SERIES_BODY = 512_000

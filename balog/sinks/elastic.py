@@ -16,9 +16,9 @@ from typing import Annotated, ClassVar
 import msgspec
 from msgspec import Meta, Struct
 
-from balog.errors import ConfigError
-from balog.http import CaFile, HttpClient, Timeout, Url
-from balog.secrets import Secret
+from balog.common.errors import ConfigError
+from balog.common.http import CaFile, HttpClient, Timeout, Url
+from balog.common.secrets import Secret
 from balog.sinks.base import Delivery, SinkError, SinkGuarantee, SinkOptions
 from balog.sinks.http_sink import HttpSink
 

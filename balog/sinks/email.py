@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 import msgspec
 from msgspec import Meta
 
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
+from balog.common.http import CaFile, Timeout
+from balog.common.secrets import Secret
 from balog.event import Event
-from balog.http import CaFile, Timeout
-from balog.payload import AlertPayload
-from balog.secrets import Secret
-from balog.sinks.alert_sink import AlertSink, AlertSinkOptions
-from balog.sinks.alert_text import MAX_TEXT, MAX_TITLE, AlertTemplate, facts, one_line, read_alert
+from balog.event.payload import AlertPayload
+from balog.sinks.alerts.alert_sink import AlertSink, AlertSinkOptions
+from balog.sinks.alerts.alert_text import MAX_TEXT, MAX_TITLE, AlertTemplate, facts, one_line, read_alert
 from balog.sinks.base import Batching, Delivery, SinkError, SinkGuarantee
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class EmailSinkConfig(AlertSinkOptions, tag_field="type", tag="email", forbid_un
         Raises:
             ConfigError: an address, a template or the login is invalid, or a secret is missing.
         """
-        from balog.http.pool import tls_context
+        from balog.common.http.pool import tls_context
 
         templates = self._checked_templates()
         if (self.user is None) != (self.password is None):

@@ -8,10 +8,10 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from balog.errors import ConfigError, SinkError
+from balog.common.errors import ConfigError, SinkError
+from balog.common.http import HttpClient
+from balog.common.secrets import Secret
 from balog.event import Event
-from balog.http import HttpClient
-from balog.secrets import Secret
 from balog.sinks.base import Delivery
 
 _MAX_PARTIAL = 20_000

@@ -15,16 +15,16 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 from msgspec import Meta
 
-from balog.errors import ConfigError, EventError
+from balog.common.errors import ConfigError, EventError
+from balog.common.http import CaFile, HttpClient, HttpStatusError, Timeout, Url
+from balog.common.secrets import Secret
 from balog.event import LEVELS, Event, Level
-from balog.http import CaFile, HttpClient, HttpStatusError, Timeout, Url
-from balog.payload import AlertPayload, RunOutcome, run_outcome
-from balog.secrets import Secret
-from balog.sinks.alert_sink import LatestChanges
-from balog.sinks.alert_text import read_alert
+from balog.event.payload import AlertPayload, RunOutcome, run_outcome
+from balog.sinks.alerts.alert_sink import LatestChanges
+from balog.sinks.alerts.alert_text import read_alert
+from balog.sinks.alerts.pagerduty_alerts import alert_action, alert_request
 from balog.sinks.base import Batching, Delivery, SinkError, SinkGuarantee, SinkOptions
 from balog.sinks.http_sink import HttpSink
-from balog.sinks.pagerduty_alerts import alert_action, alert_request
 from balog.sinks.summary import cut, summarize
 
 _PATH = "/v2/enqueue"

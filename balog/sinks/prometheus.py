@@ -14,16 +14,16 @@ from urllib.parse import quote
 
 from msgspec import Meta, Struct, field
 
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
+from balog.common.http import CaFile, HttpClient, Timeout, Url
+from balog.common.local_path import local_path
+from balog.common.storage.local_files import replacing
 from balog.event import Event
-from balog.http import CaFile, HttpClient, Timeout, Url
-from balog.local_path import local_path
 from balog.sinks.base import Batching, Delivery, SinkError, SinkGuarantee
-from balog.sinks.families import BUCKETS, Families, clean_label
 from balog.sinks.http_sink import Headers, reveal_headers
-from balog.sinks.measures import MeasureOptions, MeasureReader, is_measure
-from balog.sinks.scraping import Listen, ScrapeServer
-from balog.storage.local_files import replacing
+from balog.sinks.measuring.families import BUCKETS, Families, clean_label
+from balog.sinks.measuring.measures import MeasureOptions, MeasureReader, is_measure
+from balog.sinks.measuring.scraping import Listen, ScrapeServer
 
 _TEXT_FORMAT = "text/plain; version=0.0.4; charset=utf-8"
 

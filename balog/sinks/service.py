@@ -11,8 +11,8 @@ from typing import Annotated, ClassVar
 import msgspec
 from msgspec import Meta, Struct
 
-from balog.http import CaFile, HttpClient, HttpStatusError, Timeout, Url
-from balog.secrets import Secret
+from balog.common.http import CaFile, HttpClient, HttpStatusError, Timeout, Url
+from balog.common.secrets import Secret
 from balog.sinks.base import Delivery, Retrying, SinkError, SinkGuarantee, SinkOptions
 from balog.sinks.http_sink import HttpSink
 
@@ -81,7 +81,7 @@ class ServiceApi:
         token: the bearer token, if the service requires one.
 
     Raises:
-        ConfigError: see :class:`~balog.http.HttpClient`.
+        ConfigError: see :class:`~balog.common.http.HttpClient`.
     """
 
     def __init__(self, url: str, token: str | None, timeout: float, ca_file: str | None, *, is_gzipped: bool) -> None:

@@ -12,8 +12,8 @@ import hmac
 import time
 from collections.abc import Sequence
 
-from balog.errors import ConfigError
-from balog.secrets import Secret
+from balog.common.errors import ConfigError
+from balog.common.secrets import Secret
 
 _MIN_KEY_BYTES = 24
 

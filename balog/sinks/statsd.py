@@ -13,11 +13,11 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
 from balog.event import Event
 from balog.sinks.base import Delivery, SinkError, SinkGuarantee
-from balog.sinks.measures import MeasureOptions, MeasureReader, is_measure
-from balog.sinks.statsd_lines import RateLimit, dogstatsd, pack, plain
+from balog.sinks.measuring.measures import MeasureOptions, MeasureReader, is_measure
+from balog.sinks.measuring.statsd_lines import RateLimit, dogstatsd, pack, plain
 
 _Name = Annotated[str, Meta(min_length=1, max_length=200)]
 

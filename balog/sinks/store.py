@@ -23,15 +23,15 @@ from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta, field
 
-from balog.counts import counted
-from balog.errors import ConfigError
+from balog.common.counts import counted
+from balog.common.errors import ConfigError
+from balog.common.local_path import local_path
+from balog.common.signals import join
+from balog.common.storage import Options, Storage, StorageError, is_url, open_storage
 from balog.event import new_id
-from balog.local_path import local_path
-from balog.signals import join
+from balog.sinks.archive.store_part import MANIFESTS, Part, mend
+from balog.sinks.archive.store_upload import Uploader
 from balog.sinks.base import Delivery, SinkError, SinkGuarantee, SinkOptions
-from balog.sinks.store_part import MANIFESTS, Part, mend
-from balog.sinks.store_upload import Uploader
-from balog.storage import Options, Storage, StorageError, is_url, open_storage
 
 _MAX_OPEN_FILES = 16
 _MAX_STAGED_BYTES = 1 << 30  # while this much waits to be uploaded, no more events are taken

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from balog import payload as payloads
-from balog.errors import EventError
+from balog.common.errors import EventError
 from balog.event import Event
+from balog.event import payload as payloads
 
 
 def summarize(event: Event, longest: int = 1024) -> str:

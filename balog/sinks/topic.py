@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from msgspec import Meta
 
-from balog.errors import MessageError, TopicError
+from balog.common.errors import MessageError, TopicError
 from balog.sinks.base import Delivery, SinkError, SinkGuarantee, SinkOptions
 from balog.topics.keys import RUN, key_reader
 from balog.topics.url import TopicsUrl

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Meta
 
-from balog.http import CaFile, HttpClient, Timeout, Url
-from balog.secrets import Secret
+from balog.common.http import CaFile, HttpClient, Timeout, Url
+from balog.common.secrets import Secret
 from balog.sinks.base import Delivery, SinkError, SinkGuarantee, SinkOptions
 from balog.sinks.http_sink import Headers, HttpSink, reveal_headers
 from balog.sinks.signing import batch_id, read_keys, sign

@@ -2,7 +2,7 @@
 
 ``Tap`` combines these packages, which can also be used alone: ``config`` (the settings of a tap), ``catalog``
 (discovery, metadata, selection), ``bookmarks`` (state and when it is written), ``streams`` (streams and their order),
-``schema`` (sources of schemas), ``records`` (from a source's record to a line on stdout). ``balog.verify`` checks
+``schema`` (sources of schemas), ``records`` (from a source's record to a line on stdout). ``balog.tap.verify`` checks
 any tap.
 """
 
@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from balog.lazy_exports import deferred
+from balog.common.lazy_exports import deferred
 
 if TYPE_CHECKING:
+    from balog.tap.command.tap import Tap
     from balog.tap.context import Context
     from balog.tap.endpoints import BulkStream, GraphQLStream, RestStream
     from balog.tap.schema import generated, json_file
     from balog.tap.streams import Stream
-    from balog.tap.tap import Tap
 
 __all__ = ["BulkStream", "Context", "GraphQLStream", "RestStream", "Stream", "Tap", "generated", "json_file"]
 
@@ -27,7 +27,7 @@ _MODULES = {
     "GraphQLStream": "balog.tap.endpoints",
     "RestStream": "balog.tap.endpoints",
     "Stream": "balog.tap.streams",
-    "Tap": "balog.tap.tap",
+    "Tap": "balog.tap.command.tap",
     "generated": "balog.tap.schema",
     "json_file": "balog.tap.schema",
 }

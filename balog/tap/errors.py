@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from balog.errors import BalogError, ConfigProblems
+from balog.common.errors import BalogError, ConfigProblems
 
 
 class TapError(BalogError):

@@ -26,12 +26,12 @@ events:``, ``with MemoryTopics() as topics:`` and ``with Micro("schemas") as mic
 
 from typing import TYPE_CHECKING
 
-from balog.lazy_exports import deferred
+from balog.common.lazy_exports import deferred
 from balog.testing.captured_events import Events, capture_events
 from balog.testing.handler_runs import assert_no_dead_letters, publish, run_until_empty
 
 if TYPE_CHECKING:
-    from balog.delivery.micro import Micro
+    from balog.service.micro import Micro
     from balog.topics.memory import MemoryTopics
 
 __all__ = [
@@ -44,4 +44,4 @@ __all__ = [
     "run_until_empty",
 ]
 
-__getattr__ = deferred(globals(), {"MemoryTopics": "balog.topics.memory", "Micro": "balog.delivery.micro"})
+__getattr__ = deferred(globals(), {"MemoryTopics": "balog.topics.memory", "Micro": "balog.service.micro"})

@@ -10,12 +10,12 @@ from typing import Any
 
 import msgspec
 
+from balog.common.redaction import Redactor
 from balog.event import LEVELS, Event, decode, parse_level
-from balog.outputs import LogOutput
-from balog.recording import configuration
-from balog.recording.context import ProcessContext
-from balog.recording.recorder import OutputRoute, Recorder
-from balog.redaction import Redactor
+from balog.log import configuration
+from balog.log.context import ProcessContext
+from balog.log.outputs import LogOutput
+from balog.log.recorder import OutputRoute, Recorder
 
 __all__ = ["Events", "capture_events"]
 

@@ -86,7 +86,7 @@ def run_until_empty(
     """
     __tracebackhide__ = True
     from balog.consumers import ConsumerHub, ConsumerOperator, Engine
-    from balog.consumers.ledgers import MemoryLedger
+    from balog.consumers.ledgers.factory import MemoryLedger
 
     hub = ConsumerHub()
     for consumer in _hub(handlers).consumers:
@@ -190,7 +190,7 @@ def _add_function(hub: ConsumerHub, func: object) -> None:
 
 def _impatient(consumer: Consumer) -> Consumer:
     """Return a copy of a consumer without delays for backoff and batches."""
-    from balog.backoff import Backoff
+    from balog.common.backoff import Backoff
     from balog.consumers.consumer import BatchOptions
 
     quick = copy.copy(consumer)

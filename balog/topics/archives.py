@@ -10,9 +10,9 @@ from contextlib import suppress
 from datetime import date, datetime, timezone
 from typing import IO, NamedTuple
 
-from balog.errors import EventError
+from balog.common.errors import EventError
 from balog.event import MAX_EVENT_BYTES
-from balog.expressions.functions import parse_time
+from balog.filters.functions import parse_time
 from balog.singer.batch.compression import Limits, decompress
 
 LIMITS = Limits(decompressed=256 << 30, ratio=1000.0)

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal, NamedTuple, TypeVar
 
 from msgspec import Struct
 
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
 
 DEFAULT_LEASE = 30.0
 """Seconds that a received message belongs to its receiver, which extends the lease while it works."""
@@ -154,7 +154,7 @@ class Topic(_Closing):
     """Messages in the order of their publishing, each delivered to every group until the group acks it.
 
     Delivery is at least once: a message whose lease expires is delivered again. All methods are thread-safe, and raise
-    :class:`balog.errors.TopicError`, whose ``retryable`` is whether a retry can help.
+    :class:`balog.common.errors.TopicError`, whose ``retryable`` is whether a retry can help.
 
     Attributes:
         keeps_groups: whether each group gets every message. False for a queue, which all groups share.

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from balog.errors import EventError
+from balog.common.errors import EventError
 from balog.event import Event, decode
-from balog.expressions import Expression
+from balog.filters import Expression
 from balog.topics.base import Received, Topic, TopicState
 
 NO_TYPE = "(no cls_type)"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
 from balog.event import Event
 
 RUN = "context.run_id"
@@ -24,7 +24,7 @@ def key_reader(expression: str | None, path: str) -> Callable[[Event], str | Non
         return lambda event: None
     if expression == RUN:  # a logger's process need not load the parser for it
         return lambda event: _text(event.header.context.get("run_id"))
-    from balog.expressions import Expression
+    from balog.filters import Expression
 
     try:
         evaluate = Expression(expression, gives="any").evaluate

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from balog.errors import TopicNotFoundError
+from balog.common.errors import TopicNotFoundError
 from balog.topics.base import Topics, check_name
 from balog.topics.lease_clock import LeaseClock
 from balog.topics.local import tables

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import Raw
 
-from balog.errors import EventError, MessageError
+from balog.common.errors import EventError, MessageError
 from balog.event import FACILITY_VERSION, MAX_EVENT_BYTES, Event, Level, check_keys, decode, encode
 from balog.registry import Registry, SchemaViolation, UnknownTypeError, UnknownVersionError, open_registry
 from balog.registry.json_schema import JsonValidator

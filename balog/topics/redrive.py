@@ -11,10 +11,10 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 from msgspec import Meta, Struct
 
-from balog import config as configs
-from balog.errors import ConfigError, EventError, split_refusal
+from balog.common import config as configs
+from balog.common.errors import ConfigError, EventError, split_refusal
 from balog.event import Event, decode, encode
-from balog.expressions import Expression
+from balog.filters import Expression
 from balog.topics.base import DeadLetter
 
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d{1,6})\]")

@@ -13,8 +13,8 @@ from contextlib import AbstractContextManager, closing, contextmanager, nullcont
 from pathlib import Path
 from urllib.parse import quote
 
-from balog.errors import TopicError, TopicNotFoundError
-from balog.storage.local_files import lock, make_folder, sync, sync_folder, unlock
+from balog.common.errors import TopicError, TopicNotFoundError
+from balog.common.storage.local_files import lock, make_folder, sync, sync_folder, unlock
 
 BUSY_TIMEOUT = 30.0
 """Seconds to wait for another process's transaction."""

@@ -9,9 +9,9 @@ from urllib.parse import unquote
 
 from msgspec import Meta
 
-from balog.errors import ConfigError
-from balog.local_path import local_path
-from balog.plugins import PluginRegistry
+from balog.common.errors import ConfigError
+from balog.common.local_path import local_path
+from balog.common.plugins import PluginRegistry
 from balog.topics.base import Topics
 
 _DURATION = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)([smhd])")

@@ -13,11 +13,11 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from balog.event import Event, format_timestamp
-from balog.payload import AlertEvidence, AlertPayload, AlertState
+from balog.event.payload import AlertEvidence, AlertPayload, AlertState
+from balog.watch.config.monitors import MonitorConfig
 from balog.watch.evaluators import CompiledMonitor
 from balog.watch.incidents import Incidents
 from balog.watch.kinds.base import SeriesSample, Verdict
-from balog.watch.monitors import MonitorConfig
 from balog.watch.observations import AcknowledgementObserved, Observation, SilenceObserved, observe
 from balog.watch.series import Series, key_of, load_series, new_series
 from balog.watch.state_machine import change, deadline

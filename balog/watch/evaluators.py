@@ -6,10 +6,11 @@ import re
 from fnmatch import translate
 
 from balog.event import Event
-from balog.expressions import Expression
-from balog.watch.calendars import Calendar, parse_zone
-from balog.watch.durations import parse_duration
-from balog.watch.kind_config import Threshold
+from balog.filters import Expression
+from balog.watch.config.calendars import Calendar, parse_zone
+from balog.watch.config.durations import parse_duration
+from balog.watch.config.kind_config import Threshold
+from balog.watch.config.monitors import MonitorConfig, Patterns
 from balog.watch.kinds.base import Evaluator
 from balog.watch.kinds.duration import DurationEvaluator
 from balog.watch.kinds.failures import FailureEvaluator
@@ -20,7 +21,6 @@ from balog.watch.kinds.quarantine import QuarantineEvaluator
 from balog.watch.kinds.schema import SchemaEvaluator
 from balog.watch.kinds.state import StateEvaluator
 from balog.watch.kinds.volume import VolumeEvaluator
-from balog.watch.monitors import MonitorConfig, Patterns
 from balog.watch.state_machine import Timing
 
 

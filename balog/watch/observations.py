@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, Struct
 
-from balog.errors import EventError
+from balog.common.errors import EventError
 from balog.event import Event
-from balog.fingerprints import ERROR_LEVELS, ERROR_PAYLOAD, failure
-from balog.payload import (
+from balog.event.fingerprints import ERROR_LEVELS, ERROR_PAYLOAD, failure
+from balog.event.payload import (
     AlertAcknowledgementPayload,
     AlertSilencePayload,
     MetricPayload,

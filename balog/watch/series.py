@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
-from balog.payload import AlertState, ExpectedBand
-from balog.watch.arrays import decode_array, encode_array
+from balog.event.payload import AlertState, ExpectedBand
+from balog.watch.bands.arrays import decode_array, encode_array
 from balog.watch.evaluators import CompiledMonitor
 from balog.watch.kinds.base import SeriesSample, Verdict
 from balog.watch.state_machine import Lifecycle

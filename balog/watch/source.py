@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from balog.errors import ConfigError, EventError
+from balog.common.errors import ConfigError, EventError
 from balog.event import Event, decode
 from balog.topics.archives import read_lines
 from balog.watch.evaluation import Evaluation, TimedAlert

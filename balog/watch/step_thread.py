@@ -7,8 +7,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from balog.errors import BalogError
-from balog.signals import join, signals_for_main_thread
+from balog.common.errors import BalogError
+from balog.common.signals import join, signals_for_main_thread
 
 if TYPE_CHECKING:
     from typing_extensions import Self

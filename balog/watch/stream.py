@@ -8,18 +8,18 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from balog.backoff import Backoff
-from balog.config import locate
+from balog.common.backoff import Backoff
+from balog.common.config import locate
+from balog.common.counts import counted
+from balog.common.errors import ConfigError, ConfigProblems, TopicError
 from balog.consumers import ConsumerHub
 from balog.consumers.consumer import Consumer
 from balog.consumers.hooks import Hook
 from balog.consumers.outcomes import Retry
-from balog.counts import counted
-from balog.errors import ConfigError, ConfigProblems, TopicError
 from balog.event import Event
 from balog.topics import GroupState, Topics
+from balog.watch.config.monitors_file import load_monitors
 from balog.watch.merging import TopicMerge
-from balog.watch.monitors_file import load_monitors
 from balog.watch.observations import LagObserved
 from balog.watch.step_thread import TICK_SECONDS, StepThread
 from balog.watch.watcher import Watcher

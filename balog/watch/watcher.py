@@ -13,14 +13,14 @@ from contextlib import suppress
 from typing import Protocol
 
 from balog.event import Event, decode, encode
-from balog.watch.alert_events import as_event
+from balog.watch.alerts.alert_events import as_event
+from balog.watch.config.monitors import MonitorConfig
 from balog.watch.evaluation import Evaluation, TimedAlert
-from balog.watch.monitors import MonitorConfig
 from balog.watch.observations import Observation, observe
 from balog.watch.series import dump_series
+from balog.watch.state.redis import RedisWatchStore
+from balog.watch.state.sqlite import SqliteWatchStore
 from balog.watch.steady_clock import SteadyClock
-from balog.watch.store_redis import RedisWatchStore
-from balog.watch.store_sqlite import SqliteWatchStore
 
 LATE_SECONDS = 2.0
 """Seconds that events are given to arrive before a deadline counts."""

@@ -17,8 +17,8 @@ from typing import Any, ClassVar, Literal
 import msgspec
 import redis
 
-from balog.errors import ConfigError, TopicError
-from balog.secrets import Secret
+from balog.common.errors import ConfigError, TopicError
+from balog.common.secrets import Secret
 from balog.topics import DeadLetter, Generation, GivenUp, GroupState, Message, Received, Topic, Topics, TopicState
 from balog.topics.base import DEFAULT_LEASE, check_name
 from balog.topics.url import split_url

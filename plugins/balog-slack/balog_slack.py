@@ -11,13 +11,13 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from balog.common.http import CaFile, HttpClient, Timeout
+from balog.common.secrets import Secret
 from balog.event import Event
-from balog.http import CaFile, HttpClient, Timeout
-from balog.payload import AlertPayload
-from balog.secrets import Secret
+from balog.event.payload import AlertPayload
 from balog.sinks import Delivery, SinkError
-from balog.sinks.alert_sink import AlertSinkOptions, LatestChanges
-from balog.sinks.alert_text import AlertTemplate, facts, read_alert
+from balog.sinks.alerts.alert_sink import AlertSinkOptions, LatestChanges
+from balog.sinks.alerts.alert_text import AlertTemplate, facts, read_alert
 
 __all__ = ["SlackSink", "SlackSinkConfig"]
 

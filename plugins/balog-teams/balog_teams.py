@@ -8,12 +8,12 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from balog.common.http import CaFile, HttpClient, Timeout
+from balog.common.secrets import Secret
 from balog.event import Event
-from balog.http import CaFile, HttpClient, Timeout
-from balog.payload import AlertPayload
-from balog.secrets import Secret
-from balog.sinks.alert_sink import AlertSink, AlertSinkOptions
-from balog.sinks.alert_text import MAX_TEXT, MAX_TITLE, AlertTemplate, facts, read_alert
+from balog.event.payload import AlertPayload
+from balog.sinks.alerts.alert_sink import AlertSink, AlertSinkOptions
+from balog.sinks.alerts.alert_text import MAX_TEXT, MAX_TITLE, AlertTemplate, facts, read_alert
 
 __all__ = ["TeamsSink", "TeamsSinkConfig"]
 

@@ -16,10 +16,10 @@ from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta
 
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
+from balog.common.http import Timeout
+from balog.common.secrets import Secret
 from balog.event import Event
-from balog.http import Timeout
-from balog.secrets import Secret
 from balog.sinks import Delivery, SinkError, SinkOptions
 from balog.sinks.guarantee import SinkGuarantee
 

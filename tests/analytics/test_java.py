@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from balog.analytics.sessions import find_java, wrap
-from balog.errors import BalogError
+from balog.common.errors import BalogError
 
 
 def fake(folder: Path, version: str) -> Path:

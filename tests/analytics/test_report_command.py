@@ -13,8 +13,8 @@ import pytest
 from click.testing import CliRunner
 
 from balog.cli.report import command
-from balog.distribution import install_command
-from balog.errors import ConfigError
+from balog.common.distribution import install_command
+from balog.common.errors import ConfigError
 
 pytestmark = pytest.mark.spark
 

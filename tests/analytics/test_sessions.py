@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from balog.analytics import sessions
-from balog.errors import BalogError, ConfigError, MissingExtraError
+from balog.common.errors import BalogError, ConfigError, MissingExtraError
 
 
 @pytest.fixture(autouse=True)

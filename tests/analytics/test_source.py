@@ -91,7 +91,7 @@ def test_errors_of_the_source_reach_a_notebook_as_one_line_and_all_others_keep_t
     from pyspark.sql import functions as f
 
     from balog.analytics.reading.worker_errors import OneLineErrors
-    from balog.errors import TopicError
+    from balog.common.errors import TopicError
 
     def users(number: int) -> int:
         raise ValueError("in the user's own function")
@@ -113,8 +113,8 @@ def test_errors_of_the_source_reach_a_notebook_as_one_line_and_all_others_keep_t
     column = mistake("no column nothing", lambda: reader().schema("nothing string").load(str(archive)).count())
     assert [line for line in missing if line.strip() and "SQLSTATE" not in line] == [
         "[PYTHON_DATA_SOURCE_ERROR] Failed to generate Python data source read partitions: "
-        f"balog.errors.ConfigError: {tmp_path / 'missing'}: no such file or folder; give an archive's folder, a .jsonl "
-        "or .jsonl.gz file, or a glob"
+        f"balog.common.errors.ConfigError: {tmp_path / 'missing'}: no such file or folder; give an archive's folder, a "
+        ".jsonl or .jsonl.gz file, or a glob"
     ]
     for lines in (missing, option, column):
         assert not [line for line in lines if "Traceback" in line or "File " in line]
@@ -132,7 +132,7 @@ def test_a_process_that_is_no_worker_of_spark_keeps_its_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from balog.analytics.source import EventSource
-    from balog.errors import ConfigError
+    from balog.common.errors import ConfigError
 
     monkeypatch.delenv("SPARK_HIDE_TRACEBACK", raising=False)
     with pytest.raises(ConfigError, match="no option 'froma'"):
@@ -163,7 +163,7 @@ def test_a_session_says_nothing_and_leaves_nothing_behind(tmp_path: Path) -> Non
 )
 def test_an_option_that_does_not_exist_is_refused_with_the_nearest(option: str, said: str) -> None:
     from balog.analytics.source import EventSource
-    from balog.errors import ConfigError
+    from balog.common.errors import ConfigError
 
     with pytest.raises(ConfigError, match=re.escape(said)):
         EventSource({"path": "x", option: "1"})

@@ -15,13 +15,13 @@ import pyarrow as pa
 
 from balog.analytics import filter as spark_filter
 from balog.analytics.filter import filter_events, read_events
-from balog.delivery.document import Filter
-from balog.delivery.jobs.filters import FilterJob, make_selection
+from balog.common.storage.local import LocalStorage
 from balog.event import decode, encode
+from balog.service.document import Filter
+from balog.service.jobs.filters import FilterJob, make_selection
 from balog.sinks import StoreSinkConfig, TopicSinkConfig
-from balog.storage.local import LocalStorage
 from balog.topics import Message, open_topics
-from tests.expressions.predicates import Predicates
+from tests.filters.predicates import Predicates
 
 pytestmark = pytest.mark.spark
 

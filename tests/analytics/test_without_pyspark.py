@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from balog.distribution import install_command
+from balog.common.distribution import install_command
 from benchmarks.generate import lines
 
 TABLES = Path(__file__).parents[1] / "data" / "tables"

@@ -11,8 +11,8 @@ import pytest
 
 from balog.broker.broker import run_broker
 from balog.broker.config import BrokerConfig
+from balog.common.config.tagged_config import convert
 from balog.event import decode
-from balog.tagged_config import convert
 
 RECORD = b'{"type": "RECORD", "stream": "users", "record": {"id": 1}}'
 LOG = b'{"type": "LOG", "level": "INFO", "value": {"message": "fine"}}'

@@ -2,8 +2,8 @@ import time
 
 from balog.broker.metrics import MetricsConfig, StatsReporter
 from balog.broker.pipe_output import PipeStats
-from balog.outbound.stats import SinkStats
-from balog.payload import MetricPayload, read
+from balog.delivery.stats import SinkStats
+from balog.event.payload import MetricPayload, read
 
 STEPS = {"bytes": 1000, "lines": 10, "logs": 1, "read_wait_seconds": 0.25, "write_wait_seconds": 0.5}
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from balog.broker.invalid_lines import InvalidLineFilter, find_line_error
+from balog.broker.messages.invalid_lines import InvalidLineFilter, find_line_error
 
 RECORD = b'{"type": "RECORD", "stream": "a", "record": {"x": "\xc3\xa9"}}\n'
 MESSAGES = [

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from balog.broker import pipe as pipe_module
 from balog.broker.editor import Chain, PipeError
-from balog.broker.message_prefixes import TYPES, usual_head
+from balog.broker.messages.message_prefixes import TYPES, usual_head
 from tests.broker.test_pipe import LOG, messages, odd_lines, run
 
 USERS = b'{"type": "RECORD", "stream": "users", "record": {"id": 1}}\n'

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from balog.broker.editor import PipeError
 from balog.broker.quarantine import Quarantine, QuarantineConfig
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
 from balog.singer import quarantine as quarantine_module
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from balog.broker.record_counter import RecordCounter
+from balog.broker.messages.record_counter import RecordCounter
 
 
 def record(stream, compact=False, **rest):

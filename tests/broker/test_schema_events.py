@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from balog.broker.schema_reader import MAX_SCHEMA_BYTES, SchemaReader
-from balog.broker.tap_stream import TapStream
+from balog.broker.messages.schema_reader import MAX_SCHEMA_BYTES, SchemaReader
+from balog.broker.sidecar.tap_stream import TapStream
 from balog.singer import parse_log, to_event
 
 DATA = Path(__file__).parent.parent / "data"

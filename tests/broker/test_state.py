@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from balog.broker import outbox as outbox_module
 from balog.broker import state as state_module
 from balog.broker.state import StateConfig, StateKeeper, read_value
-from balog.errors import ConfigError
-from balog.storage import StorageError
-from balog.storage.local import LocalStorage
+from balog.common.errors import ConfigError
+from balog.common.storage import StorageError
+from balog.common.storage.local import LocalStorage
 from tests.waiting import wait_for
 
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from balog.cli import main
+from balog.common.storage import open_storage
 from balog.singer.bookmarks import bookmarks, changes
-from balog.storage import open_storage
 
 VALUE = {
     "bookmarks": {

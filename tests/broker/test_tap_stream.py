@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from balog.broker import tap_stream
-from balog.broker.invalid_lines import InvalidLineFilter, find_line_error
-from balog.broker.tap_stream import TapStream
+from balog.broker.messages.invalid_lines import InvalidLineFilter, find_line_error
+from balog.broker.sidecar import tap_stream
+from balog.broker.sidecar.tap_stream import TapStream
 
 LINES = [
     b'{"type": "RECORD", "stream": "a", "record": {"x": "\xc3\xa9"}}\n',

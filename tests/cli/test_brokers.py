@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from balog.cli.brokers import SINGLE_SINKS
+from balog.cli.shared.brokers import SINGLE_SINKS
 from balog.event import Event
 from balog.singer import write_log
 

@@ -7,8 +7,8 @@ import pytest
 from click.testing import CliRunner
 
 from balog.cli import main
-from balog.delivery.control import ServiceStatus, open_control
-from balog.delivery.jobs import JobStatus
+from balog.service.control import ServiceStatus, open_control
+from balog.service.jobs import JobStatus
 
 ONE = {"streams": [{"name": "orders", "types": ["order*"]}]}
 TWO = {"streams": [{"name": "orders", "types": ["order*"], "rate": 5}], "callbacks": []}

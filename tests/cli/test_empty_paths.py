@@ -6,8 +6,8 @@ import pytest
 from click.testing import CliRunner
 
 from balog.cli import main
-from balog.cli.spark import SparkPlace
-from balog.errors import BalogError
+from balog.cli.shared.spark import SparkPlace
+from balog.common.errors import BalogError
 
 COMMANDS = [
     ["report", ""],

@@ -15,10 +15,10 @@ import pytest
 from click.testing import CliRunner
 
 from balog.cli import main
-from balog.consumers.ledger import Ledger
-from balog.consumers.ledgers import default_ledger
+from balog.consumers.ledgers.factory import default_ledger
+from balog.consumers.ledgers.ledger import Ledger
 from balog.event import Event, decode, encode
-from balog.recording import configuration
+from balog.log import configuration
 from balog.topics import Message, Topic
 from balog.topics.local import LocalTopics
 from tests.stand_ins.http_server import Answer, HttpStandIn, Request

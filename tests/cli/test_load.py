@@ -13,7 +13,7 @@ from rich.console import Console
 
 from balog.cli import main
 from balog.cli.load import command as load_command
-from balog.errors import BalogError
+from balog.common.errors import BalogError
 from balog.event import Event, encode
 from balog.topics import Message, open_topics
 
@@ -52,7 +52,7 @@ def test_a_spark_that_cannot_follow_is_one_line_before_it_starts(
 ) -> None:
     pytest.importorskip("pyspark", reason="pyspark is not installed")
     monkeypatch.setattr("balog.analytics.session", lambda *_, **__: pytest.fail("Spark was started"))
-    monkeypatch.setattr("balog.analytics.reading.stream_planner.find_spec", lambda name: None)
+    monkeypatch.setattr("balog.analytics.reading.streaming.planner.find_spec", lambda name: None)
     done = load(str(tmp_path), "--tables", str(tmp_path / "tables"), "--follow")
     assert (done.exit_code, len(done.stderr.splitlines())) == (2, 1)
     assert "a stream needs Spark 4.2 or newer" in done.stderr

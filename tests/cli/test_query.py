@@ -16,8 +16,7 @@ from click.testing import CliRunner
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 from balog.cli.query import command
-from balog.error_redaction import redact_error
-from balog.errors import BalogError, ConfigError
+from balog.common.errors import BalogError, ConfigError, redact_error
 
 pytestmark = pytest.mark.spark
 PROGRAM = [sys.executable, "-c", "from balog.cli import main; main(prog_name='balog')", "query"]

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import zstandard
 
-from balog.cli.samples import PayloadSample, read_samples
-from balog.errors import EventError
+from balog.cli.shared.samples import PayloadSample, read_samples
+from balog.common.errors import EventError
 from balog.event import MAX_EVENT_BYTES, Event, encode
 
 EVENT = encode(Event.new("a", {"cls_type": "x", "n": 1}))

@@ -12,8 +12,8 @@ import urllib3
 from click.testing import CliRunner
 
 from balog.cli import main
-from balog.delivery.api.errors import ApiError
-from balog.delivery.api.tokens import Tokens, read_tokens
+from balog.service.api.errors import ApiError
+from balog.service.api.tokens import Tokens, read_tokens
 
 
 def started(*words: str, cwd: Path) -> subprocess.Popen[str]:

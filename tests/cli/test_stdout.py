@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from balog.cli import COMMANDS, main
-from balog.cli.output import print_errors
-from balog.errors import ConfigError, MissingExtraError
+from balog.cli.shared.output import print_errors
+from balog.common.errors import ConfigError, MissingExtraError
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from balog.cli import main
-from balog.verify.rules import CHECKS
+from balog.tap.verify.rules import CHECKS
 
-TAP = Path(__file__).parents[1] / "verify" / "sinful_tap.py"
+TAP = Path(__file__).parents[1] / "tap" / "verify" / "sinful_tap.py"
 
 
 @pytest.fixture

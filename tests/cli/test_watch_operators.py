@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from balog.cli import main
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
 from balog.event import Event, decode, encode
-from balog.payload import AlertAcknowledgementPayload, AlertSilencePayload, read
+from balog.event.payload import AlertAcknowledgementPayload, AlertSilencePayload, read
 from balog.topics import Message, open_topics
-from balog.watch.operator_events import parse_end, silence
+from balog.watch.alerts.operator_events import parse_end, silence
 from tests.stand_ins.alerts import alert_event
 from tests.watch.events import run
 

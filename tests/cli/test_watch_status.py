@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from balog.cli import main
-from balog.watch.store_sqlite import SqliteWatchStore
+from balog.watch.state.sqlite import SqliteWatchStore
 from balog.watch.watcher import Watcher
 from tests.watch.events import monitor, run
 from tests.watch.test_evaluation import silence

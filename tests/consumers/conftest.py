@@ -14,9 +14,9 @@ from click.testing import CliRunner
 
 from balog.cli import main
 from balog.consumers import Consumer, ConsumerHub, Engine, EngineStats
-from balog.consumers.ledgers import MemoryLedger
+from balog.consumers.ledgers.factory import MemoryLedger
 from balog.event import Event, encode
-from balog.recording import configuration
+from balog.log import configuration
 from balog.topics import DeadLetter, Message, Topic
 from balog.topics.local import LocalTopics
 from balog.topics.memory import MemoryTopics

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from balog.common.errors import ConfigError
 from balog.consumers import Consumer, consumer_config
 from balog.consumers.consumer import Backoff, BatchOptions
 from balog.consumers.routing import ConsumerRouter
-from balog.errors import ConfigError
 from balog.event import LEVELS, Event, decode
 
 

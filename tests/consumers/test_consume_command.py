@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from balog.consumers.ledgers import open_ledger
+from balog.consumers.ledgers.factory import open_ledger
 from balog.event import Event, decode, encode
-from balog.payload import LogPayload, MetricPayload, RunPayload
+from balog.event.payload import LogPayload, MetricPayload, RunPayload
 from balog.topics import Message, Topic
 from balog.topics.local import LocalTopics
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from balog.common.errors import ConfigError
 from balog.consumers import Consumer, consumer_config
-from balog.errors import ConfigError
 from balog.event import Event, decode, encode
 
 

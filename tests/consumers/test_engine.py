@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
+from balog.common.errors import ConfigError, TopicError
 from balog.consumers import Consumer, ConsumerHub, ConsumerOperator, Engine, EngineStats, Hook, MessageConsumer
-from balog.errors import ConfigError, TopicError
 from balog.event import Event
 from balog.topics import Message, Received, Topic
 from balog.topics.local import LocalTopic, LocalTopics
@@ -304,7 +304,7 @@ class TestTopicTrouble:
     @pytest.fixture
     def failing(self, tmp_path: Any, publish: Publish, monkeypatch: pytest.MonkeyPatch) -> FailingTopics:
         for module in ("poller", "settler"):
-            monkeypatch.setattr(f"balog.consumers.{module}.FIRST_PAUSE", 0.02)
+            monkeypatch.setattr(f"balog.consumers.running.{module}.FIRST_PAUSE", 0.02)
         topics = FailingTopics(tmp_path / "topics")
         topics.topic("orders").failing = Counter()  # type: ignore[attr-defined]
         yield topics

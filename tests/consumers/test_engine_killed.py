@@ -14,7 +14,7 @@ from balog.topics import Message, open_topics
 PROGRAM = """
 import logging, os, signal, sys
 from balog.consumers import Consumer, ConsumerHub, Engine, Hook
-from balog.consumers.ledgers import default_ledger
+from balog.consumers.ledgers.factory import default_ledger
 from balog.topics import open_topics
 
 logging.disable()

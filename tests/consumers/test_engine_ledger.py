@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from balog.common.errors import TopicError
 from balog.consumers import Consumer, EngineStats, Retry
-from balog.consumers.attempts import Calls, describe_calls, read
-from balog.consumers.ledger import LedgerEntry
-from balog.consumers.ledgers import MemoryLedger, NoLedger
-from balog.errors import TopicError
+from balog.consumers.ledgers.factory import MemoryLedger, NoLedger
+from balog.consumers.ledgers.ledger import LedgerEntry
+from balog.consumers.queueing.attempts import Calls, describe_calls, read
 from balog.event import Event, decode, encode
-from balog.recording.context import bound_values
+from balog.log.context import bound_values
 from balog.topics import Generation, Message, Topic
 from balog.topics.memory import MemoryTopic
 

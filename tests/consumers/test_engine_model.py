@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from balog.consumers import Consumer, ConsumerHub, Engine, PartialFailure, Reject, Retry
-from balog.consumers.ledgers import MemoryLedger
+from balog.consumers.ledgers.factory import MemoryLedger
 from balog.consumers.outcomes import Halt
 from balog.event import Event, encode
 from balog.topics import Message

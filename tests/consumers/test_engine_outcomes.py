@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from balog.common.errors import BalogError, ConfigError, MissingExtraError, TopicError
 from balog.consumers import (
     Consumer,
     EngineStats,
@@ -23,7 +24,6 @@ from balog.consumers import (
     Requeue,
     Retry,
 )
-from balog.errors import BalogError, ConfigError, MissingExtraError, TopicError
 from balog.event import MAX_EVENT_BYTES, Event, encode
 from balog.topics import Message, Received
 from balog.topics.memory import MemoryTopic
@@ -621,7 +621,7 @@ class TestOrder:
     def test_what_is_held_has_a_bound_that_stops_intake(
         self, bench: Any, wait_for: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("balog.consumers.in_flight.MAX_HELD", 30)
+        monkeypatch.setattr("balog.consumers.queueing.in_flight.MAX_HELD", 30)
         bench.publish(*({"k": "a", "n": n} for n in range(100)))
         seen: list[int] = []
 
@@ -637,7 +637,7 @@ class TestOrder:
     def test_a_batch_that_can_never_fill_goes_when_no_more_may_be_held(
         self, bench: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("balog.consumers.in_flight.MAX_HELD", 30)
+        monkeypatch.setattr("balog.consumers.queueing.in_flight.MAX_HELD", 30)
         bench.publish(*({} for _ in range(90)))
         sizes: list[int] = []
         consumer = Consumer(lambda settings, events: sizes.append(len(events)), "orders", name="h", batch=(1000, 3600))

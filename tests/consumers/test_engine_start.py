@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from balog.common.errors import ConfigError, TopicError
 from balog.consumers import Consumer, ConsumerHub, Engine
-from balog.errors import ConfigError, TopicError
 from balog.event import Event, encode
 from balog.topics import Message
 from balog.topics.local import LocalTopic, LocalTopics

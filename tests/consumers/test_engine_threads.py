@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from balog.common.errors import BalogError
 from balog.consumers import Consumer, EngineStats, Hook, Work
-from balog.consumers.ledger import LedgerEntry
-from balog.errors import BalogError
+from balog.consumers.ledgers.ledger import LedgerEntry
 from balog.event import Event
 
 Settings = dict[str, Any]
@@ -180,7 +180,7 @@ class TestTimeout:
         self, bench: Any, wait_for: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Given that a cancelled call may take its time to end, then the next attempt's time is still its own."""
-        monkeypatch.setattr("balog.consumers.caller.GRACE", 3600.0)
+        monkeypatch.setattr("balog.consumers.running.caller.GRACE", 3600.0)
         bench.publish({})
 
         async def handle(settings: Settings, event: Event) -> None:
@@ -352,8 +352,8 @@ class TestStopping:
         def interrupt(*_: Any) -> float:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("balog.consumers.scheduling.Schedule.take", lambda schedule, is_retired: None)
-        monkeypatch.setattr("balog.consumers.scheduling.Schedule.run_timers", interrupt)
+        monkeypatch.setattr("balog.consumers.queueing.scheduling.Schedule.take", lambda schedule, is_retired: None)
+        monkeypatch.setattr("balog.consumers.queueing.scheduling.Schedule.run_timers", interrupt)
         with pytest.raises(KeyboardInterrupt):
             engine.run()
         assert [message.attempts for message in bench.orders.receive("balog")] == [1, 1]
@@ -523,7 +523,7 @@ class TestLost:
         ids = bench.publish(*({"n": n} for n in range(4)))
         called: list[int] = []
         stolen: list[Any] = []
-        monkeypatch.setattr("balog.consumers.leases.LeaseKeeper._keep", lambda *_: None)
+        monkeypatch.setattr("balog.consumers.running.leases.LeaseKeeper._keep", lambda *_: None)
 
         def handle(event: Event) -> None:
             called.append(event.payload["n"])

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from balog.common.errors import redact_error
 from balog.consumers.error_text import TRACEBACK_LIMIT, error_line, format_traceback
-from balog.error_redaction import redact_error
 
 
 def caught(function: Any) -> BaseException:

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from balog.consumers.exit_callbacks import at_end, running
+from balog.consumers.running.exit_callbacks import at_end, running
 
 
 def test_it_is_called_once_when_the_last_run_is_over() -> None:
@@ -43,6 +43,6 @@ def test_it_is_called_after_a_run_that_failed_too() -> None:
 
 
 def test_without_a_run_it_is_called_when_the_process_ends() -> None:
-    code = "from balog.consumers.exit_callbacks import at_end; at_end(lambda: print('closed'))"
+    code = "from balog.consumers.running.exit_callbacks import at_end; at_end(lambda: print('closed'))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "closed\n"

@@ -3,11 +3,11 @@
 import pytest
 
 from balog.consumers import Consumer
-from balog.consumers.failures import FailureEvents
 from balog.consumers.hooks import Work
+from balog.consumers.monitoring.failures import FailureEvents
 from balog.consumers.routing import ConsumerRouter
 from balog.event import Event
-from balog.payload import ConsumerFailurePayload, read
+from balog.event.payload import ConsumerFailurePayload, read
 from balog.topics import Received
 
 

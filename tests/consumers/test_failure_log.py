@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from balog.consumers import Retry, failure_log
+from balog.consumers import Retry
+from balog.consumers.running import failure_log
 from balog.event import Event
 from balog.topics import Message
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from balog.common.errors import ConfigError
 from balog.consumers import sink_adapter as module
 from balog.consumers.forwarder import Forwarder, SinkConsumer
 from balog.consumers.outcomes import PartialFailure, Reject, Retry
-from balog.errors import ConfigError
 from balog.event import Event
 from balog.sinks import (
     Batching,

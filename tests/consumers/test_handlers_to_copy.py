@@ -21,7 +21,7 @@ import pytest
 import consumers
 from balog.consumers import ConsumerHub, EngineStats, Halt
 from balog.event import Event, Level, decode, encode
-from balog.payload import RunPayload
+from balog.event.payload import RunPayload
 from balog.testing import MemoryTopics, assert_no_dead_letters, publish, run_until_empty
 from balog.topics import open_topics
 from consumers import alerts, archive, callbacks, failures, metrics, records

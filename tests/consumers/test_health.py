@@ -12,10 +12,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from balog.common.errors import BalogError, ConfigError
 from balog.consumers import Consumer, ConsumerHub, Engine
-from balog.consumers.health import Watch
+from balog.consumers.monitoring.health import Watch
 from balog.consumers.stats import EngineState, EngineStats
-from balog.errors import BalogError, ConfigError
 from balog.topics.local import LocalTopics
 
 

@@ -5,8 +5,8 @@ import re
 
 import pytest
 
+from balog.common.errors import BalogError, ConfigError
 from balog.consumers import Consumer, ConsumerHub
-from balog.errors import BalogError, ConfigError
 
 ONE = """
 from balog.consumers import consumer_config

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from balog.consumers.ledger import DEFAULT_WINDOW, LedgerEntry
-from balog.consumers.ledgers import MemoryLedger, NoLedger, SqliteLedger, default_ledger, open_ledger
-from balog.errors import ConfigError, TopicError
+from balog.common.errors import ConfigError, TopicError
+from balog.consumers.ledgers.factory import MemoryLedger, NoLedger, SqliteLedger, default_ledger, open_ledger
+from balog.consumers.ledgers.ledger import DEFAULT_WINDOW, LedgerEntry
 from balog.testing.contracts import DurableLedgerContract, LedgerContract, OpenLedger
 from balog.topics.local import LocalTopics
 
@@ -65,7 +65,7 @@ class TestSqliteLedger(DurableLedgerContract):
     def test_old_entries_go_some_at_a_time_until_all_are_gone(
         self, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("balog.consumers.ledger_sqlite._PRUNE_ROWS", 10)
+        monkeypatch.setattr("balog.consumers.ledgers.sqlite._PRUNE_ROWS", 10)
         ledger = SqliteLedger(tmp_path / "ledger", 100, clock)
         ledger.record("g", [LedgerEntry(f"LG{number:02}", "one") for number in range(25)])
         clock.now += 1000

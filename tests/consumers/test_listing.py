@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from balog.consumers import Consumer, ConsumerOperator
-from balog.consumers.listing import describe, unmet_version
+from balog.consumers.running.listing import describe, unmet_version
 from balog.event import FACILITY_VERSION
 
 ADVICE = (

@@ -8,16 +8,16 @@ import pytest
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
+from balog.common.errors import TopicError
+from balog.common.stats import StatSample
 from balog.consumers import Consumer
 from balog.consumers.hooks import Work
-from balog.consumers.lag import Lag
-from balog.consumers.metrics_hook import MetricsHook
+from balog.consumers.monitoring.lag import Lag
+from balog.consumers.monitoring.metrics_hook import MetricsHook
 from balog.consumers.outcomes import PartialFailure, Reject, Retry
 from balog.consumers.stats import EngineState, EngineStats
-from balog.errors import TopicError
+from balog.delivery.stats import SinkStats
 from balog.event import Event, encode
-from balog.outbound.stats import SinkStats
-from balog.stats import StatSample
 from balog.topics import GroupState, Message, Received
 from balog.topics.local import LocalTopics
 from tests.waiting import wait_for
@@ -106,7 +106,7 @@ class TestCounting:
         assert values(hook)["retried_total", "orders", "bill"] == 1
 
     def test_seconds_fall_into_buckets_whose_bound_is_within(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("balog.consumers.metrics_hook.BUCKETS", (0.1, 1.0))
+        monkeypatch.setattr("balog.consumers.monitoring.metrics_hook.BUCKETS", (0.1, 1.0))
         hook = MetricsHook()
         for seconds in (0.05, 0.1, 0.5, 7):
             call(hook, seconds=seconds)

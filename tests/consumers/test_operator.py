@@ -2,8 +2,8 @@
 
 import pytest
 
+from balog.common.errors import ConfigError
 from balog.consumers import Consumer, ConsumerOperator
-from balog.errors import ConfigError
 from balog.event import Event
 
 

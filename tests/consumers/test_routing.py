@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from balog.consumers import Consumer
 from balog.consumers.routing import ConsumerRouter
 from balog.event import Event, decode, encode
-from balog.expressions import Expression
+from balog.filters import Expression
 
 
 def handler(settings: object, event: object) -> None: ...

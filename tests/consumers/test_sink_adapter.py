@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
+from balog.common.errors import ConfigError
+from balog.common.secrets import Secret
 from balog.consumers import Halt, Reject, Retry
 from balog.consumers import sink_adapter as module
-from balog.consumers.exit_callbacks import running
+from balog.consumers.running.exit_callbacks import running
 from balog.consumers.sink_adapter import SinkAdapter
-from balog.errors import ConfigError
 from balog.event import Event
-from balog.secrets import Secret
 from balog.sinks import Delivery, PagerDutySinkConfig, SinkError, SinkOptions
 
 
@@ -70,7 +70,7 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr(module, "time", clock)
-    monkeypatch.setattr("balog.backoff.random.random", lambda: 1.0)
+    monkeypatch.setattr("balog.common.backoff.random.random", lambda: 1.0)
     return clock
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from balog.common.errors import ConfigError, TopicError
 from balog.consumers import Consumer, ConsumerHub
 from balog.consumers.sqs import SQSEngine
-from balog.errors import ConfigError, TopicError
 from balog.event import Event, encode
 from balog.topics import Message, open_topics
 from tests.services.servers.elasticmq import set_credentials

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from balog.cli.engines import summary
+from balog.cli.shared.engines import summary
+from balog.common.errors import ConfigError
 from balog.consumers import Consumer
-from balog.errors import ConfigError
 
 UNWANTED = [{"cls_type": "refund"}, {"cls_type": "refund"}, {"n": 1}]
 
@@ -30,7 +30,7 @@ def test_they_are_removed_kept_or_dead_lettered(
 def test_kept_ones_have_no_attempt_and_another_consumer_gets_them(
     bench: Any, consumer: Consumer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("balog.consumers.poller.KEEP_SECONDS", 0.5)
+    monkeypatch.setattr("balog.consumers.running.poller.KEEP_SECONDS", 0.5)
     ids = bench.publish(*UNWANTED)
     bench.run(consumer, unwanted="keep")
     handled: list[str] = []

@@ -14,8 +14,8 @@ from uuid import uuid4
 import fsspec
 from prometheus_client.parser import text_string_to_metric_families
 
+from balog.common.secrets import Secret
 from balog.event import Event, decode
-from balog.secrets import Secret
 from balog.sinks import (
     AlertmanagerSinkConfig,
     DatadogSinkConfig,

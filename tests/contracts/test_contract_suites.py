@@ -7,7 +7,7 @@ from importlib import reload
 
 import pytest
 
-from balog.errors import MissingExtraError
+from balog.common.errors import MissingExtraError
 from balog.testing import contracts
 from balog.testing.contracts import TopicContract
 from balog.testing.contracts.topic_messages import MessageContract

@@ -5,8 +5,8 @@ from typing import ClassVar
 import msgspec
 import pytest
 
+from balog.common.config.tagged_config import decode_tagged
 from balog.sinks import AnySinkConfig, Batching, Retrying
-from balog.tagged_config import decode_tagged
 from balog.testing.contracts import SinkContract
 from tests.contracts.sink_peers import PEERS, Peer
 

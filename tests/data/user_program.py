@@ -9,8 +9,8 @@ from typing import Any
 import structlog
 
 from balog import bound, configure, emit, flush, get_logger, set_level
-from balog.handlers import install
-from balog.logger import EventLogger
+from balog.log.logger import EventLogger
+from balog.log.stdlib import install
 
 
 def add_team(logger: Any, method: str, data: dict[str, Any]) -> dict[str, Any]:

@@ -5,11 +5,11 @@ import re
 import msgspec
 import pytest
 
+from balog.common.config.tagged_config import decode_tagged
 from balog.sinks import AnySinkConfig
-from balog.sinks.alert_sink import AlertSinkOptions
-from balog.sinks.alert_text import _FIELDS
+from balog.sinks.alerts.alert_sink import AlertSinkOptions
+from balog.sinks.alerts.alert_text import _FIELDS
 from balog.sinks.base import SinkOptions
-from balog.tagged_config import decode_tagged
 from tests.documentation import docs_page
 
 PAGE = docs_page("alert-sinks.md").read_text(encoding="utf-8")

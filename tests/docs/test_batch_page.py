@@ -12,8 +12,8 @@ import pytest
 
 from balog.broker.batches.config import BatchConfig
 from balog.broker.config import BrokerConfig
+from balog.common.config.tagged_config import decode_tagged
 from balog.singer.batch.compression import Limits
-from balog.tagged_config import decode_tagged
 from tests.documentation import docs_page, run_task
 
 PAGE = docs_page("batch-messages.md").read_text(encoding="utf-8")

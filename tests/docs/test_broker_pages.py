@@ -8,8 +8,8 @@ import pytest
 
 from balog.broker.config import BrokerConfig, RunConfig
 from balog.cli import COMMANDS
+from balog.common.config.tagged_config import decode_tagged
 from balog.sinks import AnySinkConfig
-from balog.tagged_config import decode_tagged
 from tests.documentation import DOCS, docs_page, run_task
 
 BLOCK = re.compile(r"^```json *(\S*)\n(.*?)^```", re.DOTALL | re.MULTILINE)

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from balog.delivery.control.validation import read_document
-from balog.delivery.document import Callback
-from balog.delivery.jobs.callbacks import breaker, consumer, endpoint, job
-from balog.secrets import Secret
+from balog.common.secrets import Secret
+from balog.service.control.validation import read_document
+from balog.service.document import Callback
+from balog.service.jobs.callbacks import breaker, consumer, endpoint, job
 from tests.documentation import docs_page
 from tests.stand_ins.callbacks import KEYS, House
 from tests.waiting import wait_for

@@ -6,8 +6,8 @@ import pytest
 from click.testing import CliRunner
 
 from balog.cli import main
-from balog.delivery.control import inspector, read_document
-from balog.delivery.control.applier import _MAX_ATTEMPTS
+from balog.service.control import inspector, read_document
+from balog.service.control.applier import _MAX_ATTEMPTS
 from tests.documentation import docs_page
 
 PAGE = "".join(docs_page(name).read_text() for name in ("control.md", "control-versions.md", "control-api.md"))

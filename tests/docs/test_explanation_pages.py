@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from balog.fingerprints import failure
+from balog.event.fingerprints import failure
 from balog.registry import Schema
 from balog.registry.comparing import compare
 from tests.documentation import docs_page

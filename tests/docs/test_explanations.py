@@ -6,8 +6,8 @@ from datetime import timezone
 import pytest
 
 from balog.analytics.reporting import comparison
-from balog.watch import band_history, bands, centers, seasons, spreads
-from balog.watch.kind_config import VolumeBand
+from balog.watch.bands import band_history, bands, centers, seasons, spreads
+from balog.watch.config.kind_config import VolumeBand
 from tests.documentation import docs_page
 
 BANDS = docs_page("bands.md").read_text(encoding="utf-8")

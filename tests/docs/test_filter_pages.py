@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from balog_clickhouse import sink, table
 
-from balog.delivery.control.validation import read_document
+from balog.service.control.validation import read_document
 from tests.documentation import docs_page
 
 FILTERS = docs_page("filters.md").read_text(encoding="utf-8")

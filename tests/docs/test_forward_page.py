@@ -7,7 +7,7 @@ import msgspec
 
 from balog.broker.config import BrokerConfig
 from balog.cli.forward import MAX_ATTEMPTS
-from balog.consumers import in_flight
+from balog.consumers.queueing import in_flight
 from tests.documentation import docs_page, run_task
 
 PAGE = docs_page("forward.md").read_text(encoding="utf-8")

@@ -1,6 +1,5 @@
 """The generated pages of the reference: every option, every field of a config, every public name."""
 
-import importlib
 import json
 import re
 import sys
@@ -13,7 +12,7 @@ import yaml
 from click.testing import CliRunner
 
 from balog import cli
-from balog.verify.rules import CHECKS
+from balog.tap.verify.rules import CHECKS
 from tests.ci_scripts import ci_script
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,7 +29,7 @@ generated_tables = ci_script("docs/generated_tables")
 def helps(path: list[str]) -> list[str]:
     """Return the help of a command and of those below it, as users see them."""
     shown = CliRunner().invoke(cli.main, [*path, "--help"]).output
-    command: click.Command = importlib.import_module(f"balog.cli.{path[0]}").command
+    command = cli.main.get_command(click.Context(cli.main), path[0])
     for name in path[1:]:
         assert isinstance(command, click.Group)
         command = command.commands[name]

@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 import balog
-from balog.logger import EventLogger
-from balog.recording.logger_config import LoggerConfig
+from balog.log.config.logger_config import LoggerConfig
+from balog.log.logger import EventLogger
 from tests.documentation import docs_page
 
 PAGE = docs_page("logger.md").read_text(encoding="utf-8")

@@ -9,12 +9,12 @@ import pytest
 from click.testing import CliRunner
 
 from balog.cli import main
-from balog.delivery import service
-from balog.delivery.api import failed_events, tokens
-from balog.delivery.settings import ServiceConfig
+from balog.service import service
+from balog.service.api import failed_events, tokens
+from balog.service.settings import ServiceConfig
 from balog.sinks.service import Answer
-from tests.delivery.serving import Asked
 from tests.documentation import docs_page
+from tests.service.serving import Asked
 
 PAGE = "".join(docs_page(name).read_text(encoding="utf-8") for name in ("service.md", "service-config.md"))
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", PAGE, re.DOTALL)

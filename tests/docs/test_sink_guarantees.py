@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from balog.cli import main
-from balog.errors import SinkError
+from balog.common.errors import SinkError
 from balog.event import encode
 from balog.sinks.base import SINKS, Delivery
 from balog.testing.contracts.sinks import SECRET, SECRET_NAME

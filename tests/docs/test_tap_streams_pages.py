@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from balog.tap.files import file_stream
+from balog.tap.endpoints import file_stream
 from balog.tap.patterns import file_formats
 from balog.tap.streams import discovery
 from tests.documentation import DOCS, blocks, docs_page, run_page

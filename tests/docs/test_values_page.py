@@ -30,9 +30,9 @@ import sqlalchemy
 
 import balog
 from balog.event import encode
-from balog.recording import configuration
-from balog.recording.context import ProcessContext
-from balog.recording.recorder import Recorder
+from balog.log import configuration
+from balog.log.context import ProcessContext
+from balog.log.recorder import Recorder
 from balog.testing import capture_events
 from tests.documentation import docs_page
 

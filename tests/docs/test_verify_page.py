@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from balog.cli.tap import command
-from balog.verify import Options, verify
-from balog.verify.report import as_text
-from balog.verify.rules import CHECKS
+from balog.tap.verify import Options, verify
+from balog.tap.verify.report import as_text
+from balog.tap.verify.rules import CHECKS
 from tests.documentation import assert_is_in, docs_page, matches, run_block
 from tests.documentation import blocks as documented
 
@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 HOW_TO, IN_CI, WITH_PYTEST = (
     docs_page(f"{name}.md").read_text(encoding="utf-8") for name in ("verify", "verify-in-ci", "verify-with-pytest")
 )
-TAPS = ROOT / "tests" / "verify"
+TAPS = ROOT / "tests" / "tap" / "verify"
 SHOP = "python examples/shop_server.py -- "
 FENCE = re.compile(r"^```(\w+)(?: \S+)?\n(.*?)^```", re.DOTALL | re.MULTILINE)
 BLOCKS = [match.groups() for match in FENCE.finditer(HOW_TO + IN_CI + WITH_PYTEST)]

@@ -1,6 +1,6 @@
 """The page on watching names what each kind of monitor needs."""
 
-from balog.watch.monitors import KINDS
+from balog.watch.config.monitors import KINDS
 from tests.documentation import docs_page
 
 PAGE = docs_page("watching.md").read_text(encoding="utf-8")

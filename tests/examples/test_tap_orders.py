@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from balog.verify import Options
-from balog.verify.testing import TapPractices
+from balog.tap.verify import Options
+from balog.tap.verify.testing import TapPractices
 from examples.shop_server import Shop
 from tests.services.real_taps import installed
 
@@ -40,7 +40,7 @@ def test_it_has_less_than_45_lines() -> None:
     assert len(TAP.read_text().splitlines()) < 45
 
 
-@pytest.mark.filterwarnings("error::balog.verify.testing.TapWarning")
+@pytest.mark.filterwarnings("error::balog.tap.verify.testing.TapWarning")
 class TestTapOrders(TapPractices):
     """A test for each practice, on one verification; a warning fails it, too."""
 

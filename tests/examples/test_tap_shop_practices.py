@@ -13,7 +13,7 @@ def test_the_example_s_tests_pass_without_a_warning_of_a_practice() -> None:
     done = subprocess.run(
         [
             *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"),
-            *("-W", "error::balog.verify.testing.TapWarning", "examples/tap_shop/tests"),
+            *("-W", "error::balog.tap.verify.testing.TapWarning", "examples/tap_shop/tests"),
         ],
         cwd=ROOT,
         env={**environment, "PYTHONPATH": str(ROOT)},

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from balog.verify import Options
-from balog.verify.testing import TapPractices
+from balog.tap.verify import Options
+from balog.tap.verify.testing import TapPractices
 from tests.services.real_taps import installed
 from tests.services.servers.postgres import Database, running_postgres
 
@@ -133,7 +133,7 @@ def test_a_target_has_the_folder_s_rows_after_twenty_kills(tmp_path: Path) -> No
     }
 
 
-@pytest.mark.filterwarnings("error::balog.verify.testing.TapWarning")
+@pytest.mark.filterwarnings("error::balog.tap.verify.testing.TapWarning")
 class TestTapFolder(TapPractices):
     """A test for each practice, on one verification; a warning fails it, too."""
 
@@ -150,7 +150,7 @@ class TestTapFolder(TapPractices):
 
 
 # Not marked as a service: practices that do not apply are skips. The test of the target needs the database.
-@pytest.mark.filterwarnings("error::balog.verify.testing.TapWarning")
+@pytest.mark.filterwarnings("error::balog.tap.verify.testing.TapWarning")
 class TestTapPostgres(TapPractices):
     """A test for each practice, on one verification; a warning fails it, too."""
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 import balog
+from balog.common.errors import ConfigError
 from balog.consumers import Consumer, ConsumerHub, ConsumerOperator, Engine, consumer_config
 from balog.consumers.kafka import KafkaEngine
-from balog.consumers.listing import unmet_version
+from balog.consumers.running.listing import unmet_version
 from balog.consumers.sqs import SQSEngine
-from balog.errors import ConfigError
 from balog.event import FACILITY_VERSION, Event
 from balog.testing import MemoryTopics, publish, run_until_empty
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from balog.common.errors import ConfigError
 from balog.consumers import Consumer
-from balog.errors import ConfigError
 from balog.event import Event, decode, encode
 from balog.formatters import SchemaFormatter
 

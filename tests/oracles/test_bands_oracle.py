@@ -17,9 +17,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from balog.watch.band_history import BandHistory, BandOptions
-from balog.watch.band_learning import learn
-from balog.watch.bands import expect
+from balog.watch.bands.band_history import BandHistory, BandOptions
+from balog.watch.bands.band_learning import learn
+from balog.watch.bands.bands import expect
 from tests.oracles.effort import examples
 
 HOUR, DAY = 3600.0, 86400.0

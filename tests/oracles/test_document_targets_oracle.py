@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from balog.delivery.control.validation import read_document
-from balog.delivery.document import ControlDocument
-from balog.delivery.jobs.access import access_for, document_problems
-from balog.delivery.settings import DocumentAccess
-from balog.http.addresses import Networks
-from balog.http.guarded_pool import Cutter, open_guarded_pool
+from balog.common.http.addresses import Networks
+from balog.common.http.guarded_pool import Cutter, open_guarded_pool
+from balog.service.control.validation import read_document
+from balog.service.document import ControlDocument
+from balog.service.jobs.access import access_for, document_problems
+from balog.service.settings import DocumentAccess
 from tests.oracles.effort import examples
 
 STEPS = ["..", ".", "", "allowed", "secret", "outside", "link-out", "link-in", "key"]

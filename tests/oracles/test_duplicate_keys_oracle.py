@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from balog.broker.editor import Chain
 from balog.broker.records.config import RecordRule
 from balog.broker.records.editor import RecordEditor
-from balog.delivery.api.bodies import split
-from balog.delivery.api.item_reader import ItemReader
-from balog.delivery.api.tokens import ANONYMOUS, Principal
-from balog.delivery.durable.results import AcceptedEvent
-from balog.delivery.settings import ServiceConfig
-from balog.duplicate_keys import find_duplicate_key, has_duplicate_key, has_duplicate_member
-from balog.errors import EventError
+from balog.common.duplicate_keys import find_duplicate_key, has_duplicate_key, has_duplicate_member
+from balog.common.errors import EventError
 from balog.event import decode
 from balog.registry import open_registry
+from balog.service.api.bodies import split
+from balog.service.api.item_reader import ItemReader
+from balog.service.api.tokens import ANONYMOUS, Principal
+from balog.service.durable.results import AcceptedEvent
+from balog.service.settings import ServiceConfig
 from tests.broker.test_pipe import run as run_pipe
 from tests.oracles.effort import examples
 

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from balog.analytics.reading.validation import count_events, normalize_line
-from balog.consumers.ledger import LedgerEntry
-from balog.consumers.ledgers import open_ledger
-from balog.errors import EventError
+from balog.common.errors import EventError
+from balog.consumers.ledgers.factory import open_ledger
+from balog.consumers.ledgers.ledger import LedgerEntry
 from balog.event import Event, decode, encode
-from balog.expressions.event_filter import EventFilter
+from balog.filters.event_filter import EventFilter
 from balog.sinks.base import Delivery
 from balog.sinks.elastic import ElasticSinkConfig
 from balog.sinks.signing import batch_id

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from balog.event import Event
-from balog.watch.backtest import run_backtest
 from balog.watch.evaluation import Evaluation
+from balog.watch.history.backtest import run_backtest
 from balog.watch.source import evaluate_events
-from balog.watch.store_sqlite import SqliteWatchStore
+from balog.watch.state.sqlite import SqliteWatchStore
 from balog.watch.watcher import Watcher
 from tests.oracles.effort import seeds
 from tests.watch.events import START, monitor, run, seconds

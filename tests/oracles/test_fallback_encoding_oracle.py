@@ -15,11 +15,11 @@ import msgspec
 import pytest
 
 import balog
-from balog.outputs import LogOutput
-from balog.recording import configuration
-from balog.recording.context import ProcessContext
-from balog.recording.recorder import OutputRoute, Recorder
-from balog.redaction import Redactor
+from balog.common.redaction import Redactor
+from balog.log import configuration
+from balog.log.context import ProcessContext
+from balog.log.outputs import LogOutput
+from balog.log.recorder import OutputRoute, Recorder
 from tests.oracles.effort import seeds
 
 ODD = "an odd value stood here"

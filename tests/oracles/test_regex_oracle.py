@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from balog.expressions.patterns import compile_regex
+from balog.filters.patterns import compile_regex
 from tests.oracles.effort import seeds
 
 ATOMS = ["a", "b", "c", ".", "\\d", "\\w", "\\s", "[ab]", "[^a]", "[A-b]", "[b-]", "[-.a]", "[a-c-1]",

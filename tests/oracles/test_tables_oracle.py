@@ -434,7 +434,7 @@ def test_a_load_of_lines_with_a_key_twice_finishes_and_quarantines_them_alone(sp
 
 
 def _is_refused(decode: Callable[[bytes], Any], line: str) -> bool:
-    from balog.errors import EventError
+    from balog.common.errors import EventError
 
     try:
         decode(line.encode())

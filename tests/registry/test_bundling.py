@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from balog.cli import main
 from balog.registry import IncompatibleError, InvalidSchemaError, Schema, open_registry
 from balog.registry.comparing import compare
-from tests.delivery.serving import put_schema
+from tests.service.serving import put_schema
 
 CUSTOMER = {"type": "object", "required": ["name"], "properties": {"name": {"$ref": "#/$defs/name"}},
             "$defs": {"name": {"type": "string", "minLength": 1}}}  # fmt: skip

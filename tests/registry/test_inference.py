@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from balog.errors import EventError
+from balog.common.errors import EventError
 from balog.registry.inference import Inference
 from balog.registry.json_schema import JsonValidator
 

@@ -13,7 +13,9 @@ from uuid import uuid4
 
 import pytest
 
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
+from balog.common.storage import StorageError, open_storage
+from balog.common.storage.local import LocalStorage
 from balog.registry import (
     IncompatibleError,
     InvalidSchemaError,
@@ -26,8 +28,6 @@ from balog.registry import (
     open_registry,
 )
 from balog.registry.store import FolderStore
-from balog.storage import StorageError, open_storage
-from balog.storage.local import LocalStorage
 
 OPEN = {"type": "object", "properties": {"id": {"type": "integer"}}}
 

@@ -8,7 +8,7 @@ import pytest
 from google.protobuf import message_factory
 from google.protobuf.descriptor import FieldDescriptor as Field
 
-from balog.errors import EventError
+from balog.common.errors import EventError
 from balog.registry.comparing.wire import compare_wire
 from balog.registry.protobuf import compile_proto
 from balog.registry.protobuf.message import CompiledMessage

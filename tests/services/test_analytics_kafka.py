@@ -12,8 +12,8 @@ from balog.analytics.reading.inputs import Inputs, read_inputs
 from balog.analytics.reading.remote import StoragePool
 from balog.analytics.reading.scan import EventQuery, scan
 from balog.analytics.reading.spark_types import DEFAULT, project_spark
-from balog.analytics.reading.stream_planner import Offset, StreamPlanner
-from balog.errors import ConfigError
+from balog.analytics.reading.streaming.planner import Offset, StreamPlanner
+from balog.common.errors import ConfigError
 from balog.topics import Message, open_topics
 from tests.services.servers.kafka import KafkaServer
 

@@ -23,8 +23,8 @@ from balog.analytics.reading.spark_types import DEFAULT, project_spark
 from balog.analytics.reading.tasks import plan
 from balog.analytics.reporting.query import parse_query
 from balog.analytics.reporting.raw_report import make_raw_report, wanted_files
-from balog.backoff import Backoff
-from balog.errors import ConfigError
+from balog.common.backoff import Backoff
+from balog.common.errors import ConfigError
 from tests.services.servers.faulty import running_proxy
 from tests.services.servers.s3 import KEY, SECRET, running_s3
 

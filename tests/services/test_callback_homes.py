@@ -7,9 +7,9 @@ from uuid import uuid4
 
 import pytest
 
-from balog.delivery.document import Callback
-from balog.delivery.jobs.callbacks import CallbackJob
 from balog.event import Event, encode
+from balog.service.document import Callback
+from balog.service.jobs.callbacks import CallbackJob
 from balog.sinks.base import Retrying
 from balog.topics import Message, open_topics
 from tests.services.servers.elasticmq import SqsServer

@@ -8,11 +8,11 @@ from datetime import datetime, timedelta, timezone
 import pytest
 from balog_clickhouse import ClickHouseSinkConfig
 
-from balog.delivery.document import ClickHouseTable
-from balog.delivery.jobs.tables import TableJob
+from balog.common.secrets import Secret
+from balog.delivery.attempt import attempt
 from balog.event import Event, encode
-from balog.outbound.attempt import attempt
-from balog.secrets import Secret
+from balog.service.document import ClickHouseTable
+from balog.service.jobs.tables import TableJob
 from balog.sinks import Retrying, SinkError
 from balog.topics import Message, open_topics
 from tests.services.servers.clickhouse import PASSWORD, running_clickhouse

@@ -7,9 +7,9 @@ import pytest
 from prometheus_client import generate_latest
 
 from balog.consumers import Consumer, ConsumerHub, Engine, Hook
-from balog.consumers.health import Watch
-from balog.consumers.ledgers import MemoryLedger
-from balog.consumers.metrics_hook import MetricsHook
+from balog.consumers.ledgers.factory import MemoryLedger
+from balog.consumers.monitoring.health import Watch
+from balog.consumers.monitoring.metrics_hook import MetricsHook
 from balog.event import Event, encode
 from balog.topics import Message
 from balog.topics.local import LocalTopics

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from balog.delivery.durable.fallback import open_fallback
-from balog.delivery.durable.intake import EventIntake
-from balog.delivery.durable.results import AcceptedEvent
 from balog.event import Event, encode
+from balog.service.durable.fallback import open_fallback
+from balog.service.durable.intake import EventIntake
+from balog.service.durable.results import AcceptedEvent
 from balog.topics import Message, Topic, open_topics
 from tests.services.servers.elasticmq import running_sqs, set_credentials
 from tests.services.servers.kafka import running_kafka

@@ -20,10 +20,10 @@ from uuid import uuid4
 
 import pytest
 
+from balog.common.errors import TopicError
 from balog.consumers import Consumer, ConsumerHub, Engine
 from balog.consumers.kafka import KafkaEngine
-from balog.consumers.ledgers import open_ledger
-from balog.errors import TopicError
+from balog.consumers.ledgers.factory import open_ledger
 from balog.event import MAX_EVENT_BYTES, Event, encode
 from balog.topics import Message, Topic, open_topics
 from tests.services.servers.elasticmq import SqsServer, set_credentials

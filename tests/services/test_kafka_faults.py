@@ -16,7 +16,7 @@ from uuid import uuid4
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from balog.errors import TopicError
+from balog.common.errors import TopicError
 from balog.event import Event, encode
 from balog.testing.contracts.topic_fixtures import eventually
 from balog.topics import Message, Received, Topic, Topics, open_topics

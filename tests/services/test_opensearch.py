@@ -7,8 +7,8 @@ from datetime import datetime, timezone
 
 import pytest
 
+from balog.delivery.attempt import attempt
 from balog.event import Event
-from balog.outbound.attempt import attempt
 from balog.singer import write_log
 from balog.sinks import ElasticSinkConfig, SinkError
 from tests.services.servers.opensearch import running_opensearch

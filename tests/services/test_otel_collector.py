@@ -7,9 +7,9 @@ import sys
 import pytest
 from balog_otlp import OtlpSinkConfig
 
+from balog.delivery.attempt import attempt
 from balog.event import Event, encode
-from balog.outbound.attempt import attempt
-from balog.payload import MetricPayload, RunPayload, log_payload
+from balog.event.payload import MetricPayload, RunPayload, log_payload
 from balog.sinks import Delivery, SinkError
 from tests.services.servers.collector import MAX_BODY, running
 from tests.stand_ins.http_server import Answer, HttpStandIn

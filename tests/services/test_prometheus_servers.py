@@ -5,10 +5,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from balog.event import Event, encode
 from balog.sinks.base import Delivery, SinkError
-from balog.sinks.families import Families
-from balog.sinks.measures import measures
+from balog.sinks.measuring.families import Families
+from balog.sinks.measuring.measures import measures
+from balog.sinks.measuring.scraping import Listen
 from balog.sinks.prometheus import PrometheusSinkConfig, Pushgateway
-from balog.sinks.scraping import Listen
 from tests.services.servers.process import free_port
 from tests.services.servers.prometheus import lint, running_prometheus
 from tests.services.servers.pushgateway import running_pushgateway

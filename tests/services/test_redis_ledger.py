@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import trustme
 
+from balog.common.errors import TopicError
 from balog.consumers import Consumer, ConsumerHub, Engine
-from balog.consumers.ledger import DEFAULT_WINDOW, Ledger, LedgerEntry
-from balog.consumers.ledgers import open_ledger as open_url
-from balog.errors import TopicError
+from balog.consumers.ledgers.factory import open_ledger as open_url
+from balog.consumers.ledgers.ledger import DEFAULT_WINDOW, Ledger, LedgerEntry
 from balog.event import Event, encode
 from balog.testing.contracts import DurableLedgerContract, OpenLedger
 from balog.topics import Message
@@ -144,7 +144,7 @@ def test_a_server_that_dies_is_out_of_reach_for_a_while_and_has_kept_all(tmp_pat
 def test_without_the_package_the_extra_is_named(tmp_path: Path) -> None:
     program = (
         "import sys; sys.modules['redis'] = None\n"
-        "from balog.consumers.ledgers import open_ledger\n"
+        "from balog.consumers.ledgers.factory import open_ledger\n"
         "try: open_ledger('redis://one/0')\n"
         "except Exception as error: print(type(error).__name__, error)\n"
     )

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from balog.delivery.control import Control, VersionConflict, open_control
-from balog.delivery.remote_registry import open_any_registry
-from balog.delivery.service import Service
-from balog.delivery.settings import ServiceConfig
+from balog.common.storage import StorageError
 from balog.registry import Schema, VersionTakenError, open_registry
-from balog.storage import StorageError
+from balog.service.control import Control, VersionConflict, open_control
+from balog.service.remote_registry import open_any_registry
+from balog.service.service import Service
+from balog.service.settings import ServiceConfig
 from tests.services.servers.moto import MotoServer, running_moto
 from tests.services.servers.s3 import running_s3
 

@@ -27,7 +27,7 @@ runpy.run_path(sys.argv[1], run_name="__main__")
 """
 BOTH_WAYS = """
 import logging, sentry_sdk, balog
-from balog.handlers import install
+from balog.log.stdlib import install
 sentry_sdk.init()
 balog.configure(["stderr", "logging"])
 install()

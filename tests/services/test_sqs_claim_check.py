@@ -9,9 +9,9 @@ from urllib.parse import quote
 
 import pytest
 
+from balog.common.errors import TopicError
 from balog.consumers import Consumer, ConsumerHub
 from balog.consumers.sqs import SQSEngine
-from balog.errors import TopicError
 from balog.event import Event, encode
 from balog.testing.contracts.topic_fixtures import ids, take
 from balog.topics import Message, Topic, Topics, open_topics

@@ -11,9 +11,9 @@ from uuid import uuid4
 
 import pytest
 
+from balog.common.errors import TopicError
 from balog.consumers import Consumer, ConsumerHub
 from balog.consumers.sqs import SQSEngine
-from balog.errors import TopicError
 from balog.event import Event, encode
 from balog.testing.contracts.topic_fixtures import eventually, ids, messages, take
 from balog.topics import Message, Topic, Topics, open_topics

@@ -9,8 +9,8 @@ from uuid import uuid4
 
 import pytest
 
-from balog.storage import StorageError, open_storage
-from balog.storage import remote as remote_module
+from balog.common.storage import StorageError, open_storage
+from balog.common.storage import remote as remote_module
 from tests.services.servers.ftp import running_ftp
 from tests.services.servers.moto import running_moto
 from tests.services.servers.s3 import running_s3

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from balog.event import Event, decode
-from balog.payload import LogPayload, MetricPayload, read
+from balog.event.payload import LogPayload, MetricPayload, read
 from tests.documentation import docs_page
 from tests.services.environments import ROOT, install
 
@@ -28,7 +28,7 @@ import sys
 import singer
 if "install" in sys.argv:
     import balog
-    from balog.handlers import install
+    from balog.log.stdlib import install
     balog.configure(output="singer", application="tap-little", strict=True)
     install()
 if "balog" in sys.argv:

@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from balog.cli import main
+from balog.common.storage import open_storage
 from balog.event import Event, decode, encode
-from balog.storage import open_storage
 from balog.topics import Message, Topic, Topics, open_topics
 from balog.topics.sqs.topic import SqsTopic
 from tests.services.servers.elasticmq import SqsServer, set_credentials

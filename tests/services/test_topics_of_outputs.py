@@ -9,8 +9,8 @@ from uuid import uuid4
 
 import pytest
 
+from balog.delivery.attempt import attempt
 from balog.event import Event, decode, encode
-from balog.outbound.attempt import attempt
 from balog.sinks import Delivery, SinkError, TopicSinkConfig
 from balog.topics import Message, Received, open_topics
 from tests.services.servers.elasticmq import SqsServer, set_credentials

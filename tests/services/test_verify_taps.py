@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from balog.verify.rules import CHECKS
+from balog.tap.verify.rules import CHECKS
 from tests.services.real_taps import MORE_TAPS, ROOT, TAPS, prepared
 from tests.services.servers.postgres import PostgresServer
 from tests.services.verified_taps import FINDING, PAGE, SECTION, SUMMARY, postgres_in, rewritten, verified

@@ -17,10 +17,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from balog.errors import ConfigError, TopicError
+from balog.common.errors import ConfigError, TopicError
 from balog.event import decode, encode
 from balog.topics import Message, open_topics
-from balog.watch.store_redis import LeadershipLost, RedisWatchStore, open_redis_store
+from balog.watch.state.redis import LeadershipLost, RedisWatchStore, open_redis_store
 from balog.watch.watcher import Watcher
 from tests.services.servers.redis import PASSWORD, RedisServer, running_redis
 from tests.watch.events import evaluate, run

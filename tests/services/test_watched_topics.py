@@ -10,7 +10,7 @@ import pytest
 
 from balog.event import encode
 from balog.topics import Message, open_topics
-from balog.watch.store_sqlite import SqliteWatchStore
+from balog.watch.state.sqlite import SqliteWatchStore
 from tests.services.servers.kafka import KafkaServer
 from tests.watch.events import evaluate
 from tests.watch.test_evaluation import MONITORS, events_of, plain

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
 from balog.singer import LineAssembler
 from balog.singer.dialects import read_line
 from balog.singer.log_patterns import LogPattern, compile_patterns

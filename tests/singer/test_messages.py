@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from balog.errors import EventError
+from balog.common.errors import EventError
 from balog.event import Event, decode, encode
 from balog.singer import (
     ActivateVersionMessage,

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from balog.common.redaction import Redactor
 from balog.event import Event, decode, encode
-from balog.redaction import Redactor
 from balog.singer import LineAssembler
 
 DATA = Path(__file__).parent.parent / "data"

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from balog.errors import ConfigError
-from balog.sinks.alert_sink import AlertSinkOptions, LatestChanges
-from balog.sinks.alert_text import AlertTemplate, facts, read_alert
+from balog.common.errors import ConfigError
+from balog.sinks.alerts.alert_sink import AlertSinkOptions, LatestChanges
+from balog.sinks.alerts.alert_text import AlertTemplate, facts, read_alert
 from tests.stand_ins.alerts import alert_event
 
 

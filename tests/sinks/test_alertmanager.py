@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from balog.secrets import Secret
+from balog.common.secrets import Secret
 from balog.sinks import AlertmanagerSinkConfig, Delivery
 from balog.sinks.alertmanager import AlertmanagerSink
 from tests.stand_ins.alertmanager import AlertmanagerStandIn

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
+from balog.common.secrets import Secret
 from balog.event import Event, encode
-from balog.payload import ExceptionInfo, MetricPayload, RunPayload, StreamCount, log_payload
-from balog.secrets import Secret
+from balog.event.payload import ExceptionInfo, MetricPayload, RunPayload, StreamCount, log_payload
 from balog.sinks import Delivery, SinkError
 from balog.sinks.datadog import DatadogSinkConfig
-from balog.sinks.datadog_agent import Agent
+from balog.sinks.measuring.datadog_agent import Agent
 from tests.stand_ins.batches import JSON, METRICS, PAYLOADS
 from tests.stand_ins.datadog import Datadog
 from tests.stand_ins.http_server import Answer, HttpStandIn
@@ -207,7 +207,7 @@ class TestMetrics:
         assert sum(account.points.values()) == 3
 
     def test_counts_of_seconds_that_are_forgotten_add_up_too(self, account, server, monkeypatch):
-        monkeypatch.setattr("balog.sinks.datadog_json.CountedSeconds._MOST", 3)
+        monkeypatch.setattr("balog.sinks.measuring.datadog_json.CountedSeconds._MOST", 3)
         now = datetime.now(timezone.utc).replace(microsecond=0)
         sink = build(server)
         for seconds in [9, 8, 7, 6, 5, 4, 9, 8, 4, 4, 9]:

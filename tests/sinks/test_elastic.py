@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
+from balog.common.secrets import Secret
 from balog.event import Event, decode, encode
-from balog.secrets import Secret
 from balog.sinks import Delivery, ElasticSinkConfig
 from tests.stand_ins.batches import batch_of, ids, numbered, refused
 from tests.stand_ins.elastic import ElasticStandIn

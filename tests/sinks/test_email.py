@@ -4,8 +4,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from balog.errors import ConfigError, SinkError
-from balog.secrets import Secret
+from balog.common.errors import ConfigError, SinkError
+from balog.common.secrets import Secret
 from balog.sinks import EmailSinkConfig
 from tests.stand_ins.alerts import alert_delivery, alert_event, alert_life
 from tests.stand_ins.smtp_server import SmtpServer

@@ -8,9 +8,9 @@ from prometheus_client.openmetrics.exposition import generate_latest as generate
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
-from balog.sinks import families as module
-from balog.sinks.families import Families, clean_label, clean_metric_name, family_name
-from balog.sinks.measures import Measure
+from balog.sinks.measuring import families as module
+from balog.sinks.measuring.families import Families, clean_label, clean_metric_name, family_name
+from balog.sinks.measuring.measures import Measure
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=timezone.utc)
 

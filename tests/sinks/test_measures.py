@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from balog.errors import EventError
+from balog.common.errors import EventError
 from balog.event import Event, encode
 from balog.singer import LineAssembler, parse_log, to_event
-from balog.sinks import measures as module
 from balog.sinks.base import Delivery
-from balog.sinks.measures import Measure, MeasureOptions, MeasureReader, format_number, measures, text_tags
+from balog.sinks.measuring import measures as module
+from balog.sinks.measuring.measures import Measure, MeasureOptions, MeasureReader, format_number, measures, text_tags
 
 DATA = Path(__file__).parents[1] / "data"
 NOON = datetime(2026, 11, 20, 12, tzinfo=timezone.utc)

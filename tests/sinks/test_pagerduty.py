@@ -7,10 +7,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
+from balog.common.secrets import Secret
 from balog.event import LEVELS, Event, encode
-from balog.payload import RunPayload, log_payload
-from balog.secrets import Secret
+from balog.event.payload import RunPayload, log_payload
 from balog.sinks import Delivery, SinkError
 from balog.sinks.pagerduty import PagerDutySinkConfig
 from tests.stand_ins.alerts import alert_delivery, alert_life

@@ -7,15 +7,15 @@ import urllib.request
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from balog.config import load
-from balog.errors import ConfigError
+from balog.common.config import load
+from balog.common.errors import ConfigError
+from balog.common.secrets import Secret
+from balog.delivery.dispatcher import Dispatcher
 from balog.event import Event, encode
-from balog.outbound.dispatcher import Dispatcher
-from balog.secrets import Secret
-from balog.sinks import scrape_server
 from balog.sinks.base import Delivery, SinkError
+from balog.sinks.measuring import scrape_server
+from balog.sinks.measuring.scraping import Listen
 from balog.sinks.prometheus import PrometheusSinkConfig, Pushgateway, Textfile
-from balog.sinks.scraping import Listen
 from tests.stand_ins.http_server import Answer
 from tests.waiting import wait_for
 

@@ -1,6 +1,6 @@
 import pytest
 
-from balog.sinks import statsd_lines
+from balog.sinks.measuring import statsd_lines
 
 
 @pytest.fixture

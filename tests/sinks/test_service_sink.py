@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from balog.common.secrets import Secret
 from balog.event import Event, decode, encode
-from balog.outputs import open_output
-from balog.secrets import Secret
+from balog.log.outputs import open_output
 from balog.sinks import Delivery, ServiceSinkConfig, SinkError
 from tests.stand_ins.http_server import Answer, HttpStandIn
 from tests.stand_ins.service import ServiceStandIn

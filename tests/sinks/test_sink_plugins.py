@@ -103,7 +103,7 @@ def test_a_config_imports_only_the_sinks_that_it_names(tmp_path: Path) -> None:
     file = tmp_path / "broker.json"
     file.write_text(json.dumps({"sinks": [{"type": "statsd"}]}))
     program = (
-        "import sys; from balog.config import load; from balog.broker.config import BrokerConfig;"
+        "import sys; from balog.common.config import load; from balog.broker.config import BrokerConfig;"
         f"load({str(file)!r}, BrokerConfig).sinks[0].build();"
         "from balog.sinks.base import SINKS;"
         "print([place for place in SINKS.builtin.values() if place.partition(':')[0] in sys.modules])"

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
 from balog.event import Event, encode
-from balog.sinks import statsd_lines
 from balog.sinks.base import Delivery, SinkError
-from balog.sinks.measures import Measure
+from balog.sinks.measuring import statsd_lines
+from balog.sinks.measuring.measures import Measure
+from balog.sinks.measuring.statsd_lines import clean_name, dogstatsd, plain
 from balog.sinks.statsd import StatsdSinkConfig
-from balog.sinks.statsd_lines import clean_name, dogstatsd, plain
 
 RESERVED = {"kind", "name", "value"}  # parameters of metric()
 LINE = re.compile(r"(?P<name>[^:|@#\n]+):(?P<value>-?[0-9.e+-]+)\|(?P<type>c|g|ms)(?:\|#(?P<tags>[^|@\n]+))?")

@@ -6,11 +6,11 @@ from datetime import datetime, timezone
 
 import pytest
 
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
 from balog.event import Event, encode
 from balog.sinks import Delivery, SinkError, StoreSinkConfig
 from balog.sinks import store as store_module
-from balog.sinks import store_part as part_module
+from balog.sinks.archive import store_part as part_module
 
 
 def deliveries(count, day=20):

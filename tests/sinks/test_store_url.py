@@ -10,12 +10,13 @@ from uuid import uuid4
 import msgspec
 import pytest
 
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
+from balog.common.storage import StorageError
+from balog.common.storage.local import LocalStorage
+from balog.delivery import Dispatcher
 from balog.event import Event, encode
-from balog.outbound import Dispatcher
-from balog.sinks import Delivery, Retrying, SinkError, StoreSinkConfig, store_part
-from balog.storage import StorageError
-from balog.storage.local import LocalStorage
+from balog.sinks import Delivery, Retrying, SinkError, StoreSinkConfig
+from balog.sinks.archive import store_part
 from tests.waiting import wait_for
 
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from balog.event import Event
-from balog.payload import ExceptionInfo, Frame, LogPayload, MetricPayload, RunPayload, log_payload
+from balog.event.payload import ExceptionInfo, Frame, LogPayload, MetricPayload, RunPayload, log_payload
 from balog.sinks.summary import cut, stack_trace, summarize
 
 

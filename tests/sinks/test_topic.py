@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from balog.errors import ConfigError, MessageError, MissingExtraError, TopicError
+from balog.common.errors import ConfigError, MessageError, MissingExtraError, TopicError
 from balog.event import Event, encode
 from balog.sinks import Delivery, SinkError, TopicSinkConfig
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from balog.errors import ConfigError
-from balog.secrets import Secret
+from balog.common.errors import ConfigError
+from balog.common.secrets import Secret
 from balog.sinks import WebhookSinkConfig
 from tests.stand_ins.batches import batch_of as deliveries
 from tests.stand_ins.batches import ids, numbered, refused

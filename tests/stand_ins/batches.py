@@ -6,7 +6,7 @@ import pytest
 from hypothesis import strategies as st
 
 from balog.event import Event, encode
-from balog.payload import MetricPayload, log_payload
+from balog.event.payload import MetricPayload, log_payload
 from balog.sinks import Delivery, Sink, SinkError
 
 JSON = st.recursive(

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from balog.delivery.document import Callback
-from balog.delivery.jobs.callbacks import CallbackJob
 from balog.event import Event, encode
+from balog.service.document import Callback
+from balog.service.jobs.callbacks import CallbackJob
 from balog.sinks.base import Retrying
 from balog.topics import DeadLetter, GroupState, Message, open_topics
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from balog.recording import configuration
+from balog.log import configuration
 
 
 @pytest.fixture(autouse=True)

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from balog.tap import Tap
 from balog.tap.bookmarks import State
 from balog.tap.catalog import choose
+from balog.tap.endpoints import FileStream
 from balog.tap.errors import SourceError, TapError
-from balog.tap.files import FileStream
 from balog.tap.patterns import file_formats
 from balog.tap.patterns.file_formats import BadRow, ReadOptions, read_rows
 from balog.tap.schema import schema_of

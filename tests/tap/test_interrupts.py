@@ -102,7 +102,7 @@ def serve():
 
 
 if __name__ == "__main__":
-    import balog.metrics, balog.tap.command.program, balog.tap.records.output, balog.tap.reporter, balog.tap.syncing
+    import balog.log.metrics, balog.tap.command.program, balog.tap.records.output, balog.tap.syncing.reporter
     serve()
 '''
 
@@ -335,7 +335,9 @@ def _log_and_wait(stop: Stop, write: Callable[[], int]) -> None:
     time.sleep(5)
 
 
-@pytest.mark.parametrize("module", ["balog.outputs.none", "balog.logger", "balog.metrics.x", "balog.recording.guard"])
+@pytest.mark.parametrize(
+    "module", ["balog.log.outputs.none", "balog.log.logger", "balog.log.metrics.x", "balog.log.calls.guard"]
+)
 def test_a_signal_waits_until_the_source_has_logged(module: str) -> None:
     """The logger suppresses exceptions. What asks again after it is no alarm: a timer of the source is left to it."""
     logging: dict[str, Any] = {"__name__": module, "os": os, "signal": signal}

@@ -8,7 +8,7 @@ import pytest
 
 from balog.broker.batches.config import BatchConfig
 from balog.broker.batches.reader import BatchReader
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
 from balog.singer.batch.dialects import read_batch
 from balog.singer.batch.files import Limits, read_rows
 from balog.tap import Tap

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
 from balog.tap.credentials import (
     AuthorizationCode,
     ClientCredentials,

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from werkzeug.datastructures import Authorization, WWWAuthenticate
 
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
 from balog.tap.credentials import (
     Bearer,
     ClientCertificate,

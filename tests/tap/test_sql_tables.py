@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("sqlalchemy")
 
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
 from balog.tap import Tap
 from balog.tap.bookmarks import State
 from balog.tap.catalog import choose

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
 from balog.tap.bookmarks import State, read_state, state_of
 
 STREAMS = ["contacts", "deals"]

@@ -15,7 +15,7 @@ import pytest
 import trustme
 from msgspec import Struct
 
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
 from balog.tap.credentials import cookie
 from balog.tap.errors import SourceError
 from balog.tap.http import Client, HttpError, Policy, Response

@@ -10,7 +10,7 @@ import pytest
 import requests
 import urllib3
 
-from balog import metrics
+from balog.log import metrics
 from balog.tap.errors import SourceError, TapError
 from balog.tap.http import HttpError, Policy, Response, retrying
 from balog.tap.http.outcomes import endpoint_of, fault_of, is_lost, requested_wait

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from balog.outputs.streams import write_data_line
+from balog.log.outputs.streams import write_data_line
 from balog.tap.errors import OutputError, RecordError
 from balog.tap.records import Output
 

@@ -7,11 +7,11 @@ import sys
 
 import pytest
 
-from balog.payload import read
-from balog.tap import reporter as reporter_module
+from balog.event.payload import read
 from balog.tap.errors import SyncError
-from balog.tap.reporter import Reporter
 from balog.tap.streams import Stream
+from balog.tap.syncing import reporter as reporter_module
+from balog.tap.syncing.reporter import Reporter
 from balog.tap.syncing.session import SyncStats
 
 
@@ -141,7 +141,7 @@ def test_a_problem_that_is_no_streams_is_the_reports(events):
 
 
 SCRIPT = """
-from balog.tap.reporter import Reporter
+from balog.tap.syncing.reporter import Reporter
 from balog.tap.streams import Stream
 from balog.tap.syncing.session import SyncStats
 reporter, rows = Reporter("tap-cool"), SyncStats()

@@ -3,7 +3,7 @@
 import pytest
 
 from balog.event import Event, encode
-from balog.expressions import Expression
+from balog.filters import Expression
 from balog.topics import Message, Received
 from balog.topics.inspection import NO_EVENT, NO_TYPE, inspect, look
 from balog.topics.memory import MemoryTopic

@@ -12,9 +12,9 @@ from tests.services.servers.process import free_port
 
 BEGIN = """
 import sys
-import balog, balog.ending
+import balog, balog.common.ending
 from balog.topics.kafka import clients, topic
-balog.ending.SECONDS = 0.7  # and a cluster whose answers take much longer than a test may
+balog.common.ending.SECONDS = 0.7  # and a cluster whose answers take much longer than a test may
 clients.REQUEST_TIMEOUT = 3600.0
 """
 KNOWN = "topic.KafkaTopic._count_partitions = lambda self: 1\n"
@@ -24,12 +24,12 @@ balog.get_logger("a.b").info("hello from the past")
 """
 SPOOL = """
 from balog.event import Event, encode
-from balog.outbound.spool import SpoolConfig
-from balog.outputs.queued import QueuedOutput
+from balog.delivery.spool import SpoolConfig
+from balog.log.outputs.queued import QueuedOutput
 from balog.sinks.topic import TopicSinkConfig
 output = QueuedOutput(TopicSinkConfig(url=sys.argv[1], topic="x"), SpoolConfig(path=sys.argv[2]))
 output.write("INFO", encode(Event.new("a.b", {"message": "hello from the past"})))
-output.close(balog.ending.seconds_left())
+output.close(balog.common.ending.seconds_left())
 """
 
 

@@ -9,7 +9,7 @@ pytest.importorskip("confluent_kafka")
 
 from confluent_kafka import KafkaError, KafkaException
 
-from balog.errors import TopicError
+from balog.common.errors import TopicError
 from balog.topics.kafka import clients as kafka_clients
 from balog.topics.kafka.clients import Clients
 from balog.topics.kafka.publisher import OutgoingRecord, Publisher

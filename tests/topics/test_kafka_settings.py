@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("confluent_kafka")
 
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
 from balog.topics import open_topics
 from balog.topics.kafka.settings import parse_settings
 
@@ -86,7 +86,7 @@ class TestLightness:
     def test_without_the_client_the_extra_is_named(self) -> None:
         code = (
             "import sys; sys.modules['confluent_kafka'] = None\n"
-            "from balog.errors import MissingExtraError\nfrom balog.topics import open_topics\n"
+            "from balog.common.errors import MissingExtraError\nfrom balog.topics import open_topics\n"
             "try: open_topics('kafka:a:1')\n"
             'except MissingExtraError as error: assert "[kafka]\'" in str(error)\n'
             "else: raise SystemExit(1)\n"

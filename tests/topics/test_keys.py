@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
 from balog.event import Event
 from balog.topics.keys import RUN, key_reader
 

@@ -15,7 +15,7 @@ from statistics import median
 
 import pytest
 
-from balog.errors import ConfigError, TopicError
+from balog.common.errors import ConfigError, TopicError
 from balog.testing.contracts import TopicContract
 from balog.testing.contracts.topic_fixtures import ids, messages
 from balog.topics import DeadLetter, Message, open_topics, sqlite_file
@@ -408,7 +408,7 @@ class TestFullDisk:
     def test_a_disk_that_takes_no_more_bytes_loses_nothing_that_was_published(self, tmp_path: Path) -> None:
         publisher = f"""
 from balog.topics import *
-from balog.errors import TopicError
+from balog.common.errors import TopicError
 with open_topics("local:{tmp_path}/topics") as home:
     topic = home.topic("orders")
     try:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
 from balog.testing.contracts.topic_fixtures import ids, messages
 from balog.topics import local_folder, open_topics
 from balog.topics.lease_clock import LeaseClock, uptime

@@ -11,7 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, multiple, rule
 
-from balog.errors import TopicError
+from balog.common.errors import TopicError
 from balog.topics import Message, Received
 from balog.topics.local import LocalTopics
 from balog.topics.local.tables import DELAYED_SHARE

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from balog.errors import EventError, MessageError
+from balog.common.errors import EventError, MessageError
 from balog.event import Event, decode, encode
 from balog.registry import open_registry
 from balog.topics import Message, publisher

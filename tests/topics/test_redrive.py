@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from balog.errors import ConfigError, EventError
+from balog.common.errors import ConfigError, EventError
 from balog.event import Event, decode, encode
-from balog.expressions import Expression
+from balog.filters import Expression
 from balog.topics import DeadLetter
 from balog.topics.redrive import Patch, Redrive
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from balog.errors import TopicError
+from balog.common.errors import TopicError
 from balog.event import Event, encode
 from balog.topics.sqs import codec
 from balog.topics.sqs.claim_check import Pointer, read_pointer, write_pointer

@@ -13,7 +13,7 @@ import pytest
 from botocore.response import StreamingBody
 from botocore.stub import ANY, Stubber
 
-from balog.errors import TopicError
+from balog.common.errors import TopicError
 from balog.topics import GivenUp, Message, Received
 from balog.topics.sqs import SqsTopic, SqsTopics
 from balog.topics.sqs import queue as queue_module

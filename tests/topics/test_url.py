@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from balog.errors import ConfigError, MissingExtraError
+from balog.common.errors import ConfigError, MissingExtraError
 from balog.topics import open_topics
 from balog.topics.sqs import SqsFifoTopic, SqsTopics
 

@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 
 from balog.event import Event
-from balog.payload import AlertPayload
-from balog.watch.config_check import find_semantic_problems
+from balog.event.payload import AlertPayload
+from balog.watch.config.config_check import find_semantic_problems
+from balog.watch.config.monitors import MonitorConfig
 from balog.watch.evaluation import Evaluation, TimedAlert
-from balog.watch.monitors import MonitorConfig
 
 START = datetime(2026, 11, 23, 6, tzinfo=timezone.utc)  # a Monday
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from balog.watch.monitors import MonitorConfig
+from balog.watch.config.monitors import MonitorConfig
 from tests.watch.events import monitor
 
 BEGIN = datetime(2026, 8, 1, tzinfo=timezone.utc)

@@ -5,10 +5,10 @@ from html.parser import HTMLParser
 from typing import Any
 
 from balog.event import decode
-from balog.watch.backtest import Backtest, run_backtest
-from balog.watch.history_page import make_page
-from balog.watch.monitors import MonitorConfig
-from balog.watch.tracks import Tracks
+from balog.watch.config.monitors import MonitorConfig
+from balog.watch.history.backtest import Backtest, run_backtest
+from balog.watch.history.history_page import make_page
+from balog.watch.history.tracks import Tracks
 from tests.watch.history_events import BEGIN
 
 

@@ -2,7 +2,7 @@
 
 from balog.event import Event, encode
 from balog.sinks import WebhookSinkConfig
-from balog.watch.targets import SinkTarget
+from balog.watch.alerts.targets import SinkTarget
 from tests.stand_ins.http_server import Answer, HttpStandIn
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from balog.errors import BalogError
+from balog.common.errors import BalogError
 from balog.event import Event, decode, encode
-from balog.watch.backtest import run_backtest, select_events
-from balog.watch.backtest_processes import run_in_processes
 from balog.watch.evaluation import Evaluation
+from balog.watch.history.backtest import run_backtest, select_events
+from balog.watch.history.backtest_processes import run_in_processes
 from tests.watch.events import START, at, event, monitor, run, seconds
 from tests.watch.history_events import BEGIN, DAYS, lines, monitors
 

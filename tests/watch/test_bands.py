@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from balog.watch.arrays import decode_array, encode_array
-from balog.watch.band_history import BandHistory, BandOptions
-from balog.watch.band_learning import learn, recurs
-from balog.watch.bands import Band, expect
-from balog.watch.holidays import is_holiday
-from balog.watch.month_days import same_days
-from balog.watch.slots import name_of, phase_of, slot_of
+from balog.watch.bands.arrays import decode_array, encode_array
+from balog.watch.bands.band_history import BandHistory, BandOptions
+from balog.watch.bands.band_learning import learn, recurs
+from balog.watch.bands.bands import Band, expect
+from balog.watch.bands.holidays import is_holiday
+from balog.watch.bands.month_days import same_days
+from balog.watch.bands.slots import name_of, phase_of, slot_of
 
 HOUR, DAY = 3600.0, 86400.0
 START = datetime(2026, 1, 5, tzinfo=timezone.utc).timestamp()  # a Monday

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from balog.errors import ConfigError
-from balog.watch.calendars import Calendar, parse_zone
+from balog.common.errors import ConfigError
+from balog.watch.config.calendars import Calendar, parse_zone
 
 BERLIN = ZoneInfo("Europe/Berlin")
 NAMES = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from balog.event import Event
-from balog.payload import AlertPayload
+from balog.event.payload import AlertPayload
 from balog.watch.evaluation import Evaluation
 from balog.watch.series import dump_series
 from tests.watch.events import START, at, evaluate, event, monitor, run, seconds, states

@@ -12,8 +12,8 @@ pytest.importorskip("jinja2", reason="jinja2 is not installed")
 pytest.importorskip("vl_convert", reason="vl-convert-python is not installed")
 
 from balog.event import decode
-from balog.watch import history_page
 from balog.watch.evaluation import Evaluation
+from balog.watch.history import history_page
 from tests.watch.events import START, monitor, run, seconds
 from tests.watch.history_events import lines, monitors
 from tests.watch.history_pages import PageTables, made_page
@@ -135,8 +135,8 @@ def test_the_marks_of_a_chart_are_where_its_values_are() -> None:
 
 
 def _page_of(monitors_: list[Any], events: list[Any], first: float, last: float) -> tuple[str, Any]:
-    from balog.watch.backtest import run_backtest
-    from balog.watch.tracks import Tracks
+    from balog.watch.history.backtest import run_backtest
+    from balog.watch.history.tracks import Tracks
 
     tracks = Tracks(seconds(first))
     result = run_backtest(monitors_, events, seconds(first), seconds(last), tracks.add)

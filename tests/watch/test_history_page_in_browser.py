@@ -11,9 +11,9 @@ import pytest
 pytest.importorskip("jinja2", reason="jinja2 is not installed")
 pytest.importorskip("vl_convert", reason="vl-convert-python is not installed")
 
-from balog.watch.backtest import run_backtest
-from balog.watch.history_page import make_page
-from balog.watch.tracks import Tracks
+from balog.watch.history.backtest import run_backtest
+from balog.watch.history.history_page import make_page
+from balog.watch.history.tracks import Tracks
 from tests.watch.events import START, monitor, run, seconds
 from tests.watch.history_events import lines, monitors
 from tests.watch.history_pages import made_page

@@ -348,7 +348,7 @@ def test_what_is_no_event_of_a_kind_changes_nothing() -> None:
 
 
 def test_properties_that_redaction_replaced_do_not_hide_a_change() -> None:
-    from balog.redaction import Redactor
+    from balog.common.redaction import Redactor
 
     moved = monitor(schema={})
     redactor = Redactor()

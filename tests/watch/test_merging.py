@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
+from balog.common.errors import TopicError
 from balog.consumers import Engine
-from balog.consumers.ledgers import NoLedger
-from balog.errors import TopicError
+from balog.consumers.ledgers.factory import NoLedger
 from balog.event import Event, encode
 from balog.topics import Message, Topics
 from balog.topics.memory import MemoryTopics
 from balog.watch import merging
 from balog.watch.merging import TopicMerge
-from balog.watch.store_sqlite import SqliteWatchStore
+from balog.watch.state.sqlite import SqliteWatchStore
 from balog.watch.stream import TopicWatch
 from balog.watch.watcher import Watcher
 from tests.watch.events import evaluate, run, seconds

@@ -6,9 +6,9 @@ import pytest
 from click.testing import CliRunner
 
 from balog.cli import main
-from balog.errors import ConfigError, ConfigProblems
-from balog.watch.durations import format_duration, parse_duration, parse_factor, parse_share
-from balog.watch.monitors_file import load_monitors
+from balog.common.errors import ConfigError, ConfigProblems
+from balog.watch.config.durations import format_duration, parse_duration, parse_factor, parse_share
+from balog.watch.config.monitors_file import load_monitors
 
 GOOD = """
 monitors:

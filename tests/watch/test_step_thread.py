@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from balog.errors import BalogError
+from balog.common.errors import BalogError
 from balog.watch import step_thread
 
 

@@ -4,9 +4,9 @@ import random
 from pathlib import Path
 
 from balog.event import Event, decode
-from balog.watch.backtest import run_backtest
-from balog.watch.monitors_file import load_monitors
-from balog.watch.suggest import suggest, write_monitors
+from balog.watch.config.monitors_file import load_monitors
+from balog.watch.history.backtest import run_backtest
+from balog.watch.history.suggest import suggest, write_monitors
 from tests.watch.events import at, run, seconds
 from tests.watch.history_events import BEGIN, lines
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from balog.payload import ExpectedBand
+from balog.event.payload import ExpectedBand
+from balog.watch.history.tracks import Track, TrackPoint, Tracks
 from balog.watch.kinds.base import Verdict
-from balog.watch.tracks import Track, TrackPoint, Tracks
 
 NUMBERS = st.none() | st.floats(allow_nan=False, allow_infinity=False)
 POINTS = st.lists(st.tuples(NUMBERS, NUMBERS, NUMBERS, st.sampled_from(["ok", "bad", "learning", "no_data"])))

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from balog.errors import TopicError
+from balog.common.errors import TopicError
 from balog.event import Event, decode
 from balog.topics import Message
 from balog.topics.memory import MemoryTopics
 from balog.watch.source import evaluate_events
+from balog.watch.state.sqlite import SqliteWatchStore
 from balog.watch.steady_clock import SteadyClock
-from balog.watch.store_sqlite import SqliteWatchStore
 from balog.watch.stream import TopicWatch
 from balog.watch.watcher import LATE_SECONDS, Watcher
 from tests.watch.events import evaluate, monitor, run, seconds
@@ -128,7 +128,7 @@ def test_a_watcher_that_is_killed_before_any_step_loses_and_doubles_no_alert(tmp
 
 
 def _as_events(alerts: list[Any]) -> list[Event]:
-    from balog.watch.alert_events import as_event
+    from balog.watch.alerts.alert_events import as_event
     from balog.watch.evaluation import TimedAlert
 
     return [as_event(TimedAlert(alert, 0.0)) for alert in alerts]
@@ -238,7 +238,7 @@ class Backlog:
         self.path = tmp_path / "monitors.json"
         self.path.write_text(text)
         self.said: list[str] = []
-        from balog.watch.monitors_file import load_monitors
+        from balog.watch.config.monitors_file import load_monitors
 
         self.target = Target()
         self.watcher = Watcher(load_monitors(self.path), SqliteWatchStore(tmp_path / "w.sqlite"), self.target, clock)
@@ -296,7 +296,7 @@ def test_the_file_of_monitors_is_read_again_and_a_wrong_one_is_reported(tmp_path
 
 
 def test_a_state_has_one_watcher(tmp_path: Path) -> None:
-    from balog.errors import ConfigError
+    from balog.common.errors import ConfigError
 
     first, second = SqliteWatchStore(tmp_path / "s" / "w.sqlite"), SqliteWatchStore(tmp_path / "s" / "w.sqlite")
     first.claim()

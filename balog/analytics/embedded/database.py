@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from balog.analytics.closed_duckdb import SPILL, open_closed, quoted, text
 from balog.analytics.embedded.stored_tables import ReadableTables
 from balog.analytics.querying.sources import RAW
-from balog.errors import BalogError, ConfigError
+from balog.common.errors import BalogError, ConfigError
 
 if TYPE_CHECKING:
     import duckdb

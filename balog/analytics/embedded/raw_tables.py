@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from balog.analytics.embedded.stored_tables import StoredTables
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,7 +12,7 @@ from balog.analytics.closed_duckdb import quoted
 from balog.analytics.embedded.database import SECONDS, open_database
 from balog.analytics.embedded.stored_tables import ReadableTables
 from balog.analytics.querying.sources import check_length
-from balog.errors import BalogError, ConfigError
+from balog.common.errors import BalogError, ConfigError
 
 if TYPE_CHECKING:
     import duckdb

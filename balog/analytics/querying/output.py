@@ -19,7 +19,7 @@ from pyspark.sql import types as t
 
 from balog.analytics.querying.rows import need_unique, shown_rows, write_rows
 from balog.analytics.sessions import unwrapped
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
 
 _FEW = 10_000
 _WITHOUT_JSON = (t.NullType, t.DayTimeIntervalType, t.YearMonthIntervalType, t.CalendarIntervalType)

@@ -18,8 +18,8 @@ from sqlglot import TokenType, exp
 from sqlglot.errors import ParseError, SqlglotError
 
 from balog.analytics.querying.sources import RAW, check_length, find_source
-from balog.errors import ConfigError
-from balog.suggestions import suggest
+from balog.common.errors import ConfigError
+from balog.common.suggestions import suggest
 
 _FORBIDDEN_FUNCTIONS = {
     *("java_method", "reflect", "try_reflect"),  # any static method of any class on the class path

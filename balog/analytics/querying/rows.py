@@ -10,8 +10,8 @@ from typing import IO, Any
 
 import msgspec
 
-from balog.errors import ConfigError
-from balog.pages.formats import printable
+from balog.common.errors import ConfigError
+from balog.ui.formats import printable
 
 TABLE_ROWS = 200
 """Rows of a table that are shown without a limit."""

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
-from balog.errors import ConfigError
-from balog.suggestions import suggest
+from balog.common.errors import ConfigError
+from balog.common.suggestions import suggest
 
 if TYPE_CHECKING:
     from balog.analytics.reading.tasks import SourceFile

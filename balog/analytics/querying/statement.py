@@ -18,8 +18,8 @@ from balog.analytics.reading.schemas import columns_of_statement
 from balog.analytics.reading.spark_types import spark_struct
 from balog.analytics.sessions import cause
 from balog.analytics.tables import Tables
-from balog.analytics.tables.location import quoted
-from balog.errors import ConfigError
+from balog.analytics.tables.catalogs.location import quoted
+from balog.common.errors import ConfigError
 
 _TRACEBACK = "Traceback (most recent call last):"
 _MANY = re.compile(r"\s*SHOW\s+TABLES\b", re.IGNORECASE)

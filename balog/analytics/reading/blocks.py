@@ -11,7 +11,7 @@ from typing import BinaryIO, NamedTuple
 
 from balog.analytics.reading.remote import StoragePool
 from balog.analytics.reading.tasks import Slice
-from balog.errors import MissingExtraError
+from balog.common.errors import MissingExtraError
 from balog.event import MAX_EVENT_BYTES
 
 _PIECE = 1024 * 1024

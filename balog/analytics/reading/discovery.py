@@ -13,8 +13,8 @@ from pathlib import PurePosixPath
 from balog.analytics.reading.pruner import Pruner
 from balog.analytics.reading.remote import StoragePool, is_remote, local_path, with_retries
 from balog.analytics.reading.tasks import SourceFile
-from balog.errors import ConfigError
-from balog.storage import StorageError
+from balog.common.errors import ConfigError
+from balog.common.storage import StorageError
 
 _FORMS = ".jsonl", ".ndjson", ".json", ".log", ".singer", ".tsv", ".txt"
 ENDINGS = tuple(form + packing for form in _FORMS for packing in ("", ".gz", ".zst"))

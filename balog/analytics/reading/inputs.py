@@ -14,9 +14,9 @@ from balog.analytics.reading.pruner import Pruner
 from balog.analytics.reading.remote import StoragePool, is_remote, is_secret, store_options
 from balog.analytics.reading.tasks import Slice, SourceFile, plan
 from balog.analytics.reading.topics import bounds, is_topic, split_bounds
-from balog.errors import ConfigError
-from balog.expressions.functions import parse_time
-from balog.suggestions import suggest
+from balog.common.errors import ConfigError
+from balog.common.suggestions import suggest
+from balog.filters.functions import parse_time
 
 _WHERE = "format('balog')"
 

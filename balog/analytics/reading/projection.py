@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from balog.analytics.closed_duckdb import quoted, text
 from balog.analytics.reading.schemas import DEFAULT, VARIANT, names, type_name
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
 
 _SCALARS = {
     pa.string(): "VARCHAR",

@@ -10,8 +10,8 @@ import msgspec
 
 from balog.analytics.reading.remote import StoragePool, is_remote
 from balog.analytics.reading.tasks import SourceFile
-from balog.sinks.store_part import MANIFESTS, Manifest
-from balog.storage import StorageError
+from balog.common.storage import StorageError
+from balog.sinks.archive.store_part import MANIFESTS, Manifest
 
 _DAY = re.compile(r"(.*)/date=(\d{4}-\d\d-\d\d)/(?:.*/)?([^/.]+)[^/]*")
 _MOST_MANIFESTS = 5000

@@ -13,11 +13,11 @@ from typing import Any
 from pyspark.sql import types as t
 
 from balog.analytics.reading.spark_types import DEFAULT, plain
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
+from balog.common.storage import is_url
 from balog.registry import UnknownTypeError, UnknownVersionError, open_registry
 from balog.registry.columns import Column, List, Struct, column_of
 from balog.registry.json_schema import decode_schema
-from balog.storage import is_url
 
 
 def payload_type(cls_type: str, place: str | None = None) -> t.StructType | None:

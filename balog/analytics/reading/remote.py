@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
-from balog.backoff import Backoff
-from balog.errors import ConfigError
-from balog.storage import StorageError, open_storage
-from balog.storage.remote import RemoteStorage
+from balog.common.backoff import Backoff
+from balog.common.errors import ConfigError
+from balog.common.storage import StorageError, open_storage
+from balog.common.storage.remote import RemoteStorage
 
 T = TypeVar("T")
 
@@ -44,7 +44,7 @@ def is_secret(option: str) -> bool:
 
 
 def store_options(options: Mapping[str, str]) -> dict[str, Any]:
-    """Return the options for opening a store (``balog.storage.Options``) from the data source's options.
+    """Return the options for opening a store (``balog.common.storage.Options``) from the data source's options.
 
     They are ``endpoint_url`` of S3, and ``storage_options``: the options of any file system of fsspec as a JSON object,
     in which a secret is ``{"env": "NAME"}``.

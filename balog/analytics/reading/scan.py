@@ -23,7 +23,7 @@ from balog.analytics.reading.tasks import Slice
 from balog.analytics.reading.topics import is_topic, read_topic
 from balog.analytics.reading.validation import NormalizedLines, count_events, normalize, normalize_line
 from balog.analytics.reading.variant import encode
-from balog.errors import EventError
+from balog.common.errors import EventError
 
 _REFUSALS = (duckdb.Error, msgspec.DecodeError, RecursionError, ValueError)
 _PARSER_ERRORS = (duckdb.OperationalError, duckdb.InternalError, duckdb.FatalException, duckdb.InterruptException)

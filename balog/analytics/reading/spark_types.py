@@ -18,7 +18,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type, to_arro
 
 from balog.analytics.reading import schemas
 from balog.analytics.reading.projection import Projection, project
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
 
 
 def plain(name: str) -> t.DataType:

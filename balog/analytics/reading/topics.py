@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from balog.analytics.reading.forms.converter import EventLines
 from balog.analytics.reading.tasks import Slice
-from balog.errors import ConfigError, TopicError
+from balog.common.errors import ConfigError, TopicError
 from balog.topics import local_folder, open_topics
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from balog.analytics.reading.blocks import RAW_LIMIT, BadLine, Block, oversized
-from balog.duplicate_keys import has_duplicate_key
-from balog.errors import EventError
+from balog.common.duplicate_keys import has_duplicate_key
+from balog.common.errors import EventError
 from balog.event import FACILITY_VERSION, MAX_EVENT_BYTES, MAX_ID_LENGTH, Level, check_id, check_keys, with_zone
 
 _Channel = Annotated[str, Meta(min_length=1, max_length=1000)]

@@ -6,7 +6,7 @@ import os
 import sys
 from contextlib import ContextDecorator
 
-from balog.errors import BalogError
+from balog.common.errors import BalogError
 
 _HIDE = "SPARK_HIDE_TRACEBACK"
 

@@ -11,7 +11,7 @@ from balog.analytics.reporting import comparison, model
 from balog.analytics.reporting.numbers import finite, whole
 from balog.analytics.reporting.queries import REQUESTS, WAITS, Rows
 from balog.analytics.reporting.query import TimeRanges
-from balog.pages.formats import count, printable
+from balog.ui.formats import count, printable
 
 _MOST_FINDINGS = 5  # of a kind
 

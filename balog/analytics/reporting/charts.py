@@ -7,8 +7,8 @@ from typing import Any
 
 from balog.analytics.reporting.model import Report
 from balog.analytics.reporting.query import later
-from balog.pages.charts import Chart, draw_chart, field, number, present, scaled, times_axis, years
-from balog.pages.formats import printable
+from balog.ui.charts import Chart, draw_chart, field, number, present, scaled, times_axis, years
+from balog.ui.formats import printable
 
 _LEVELS = {level: f"var(--{level.lower()})" for level in ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL", "none")}
 _OUTCOMES = {"succeeded": "var(--info)", "failed": "var(--error)", "unknown": "var(--warning)"}

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from balog.analytics.reporting.model import HealthStat, Report
 from balog.analytics.reporting.query import HOUR, Period
-from balog.pages.formats import amount, count, length, minute, seconds, span
+from balog.ui.formats import amount, count, length, minute, seconds, span
 
 FEW = 20
 """The number of values that a percentile needs for a comparison."""

@@ -10,8 +10,8 @@ from urllib.parse import quote, urlsplit
 
 from balog.analytics.engine import micros
 from balog.analytics.reporting.model import Failure, Report, RunStats, StreamSummary
-from balog.errors import ConfigError
-from balog.suggestions import suggest
+from balog.common.errors import ConfigError
+from balog.common.suggestions import suggest
 
 _TIMES = ("since", "until", "since_ms", "until_ms")
 _FIELDS = {

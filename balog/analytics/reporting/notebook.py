@@ -17,8 +17,8 @@ from balog.analytics.reporting.query import ReportQuery, parse_query
 from balog.analytics.reporting.raw_report import make_raw_report, wanted_files
 from balog.analytics.reporting.report import empty_report, make_local_report
 from balog.analytics.tables import is_tables
-from balog.errors import ConfigError
-from balog.storage.local_files import replace_file
+from balog.common.errors import ConfigError
+from balog.common.storage.local_files import replace_file
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

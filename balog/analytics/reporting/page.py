@@ -33,8 +33,8 @@ from balog.analytics.reporting.model import (
     StreamSummary,
 )
 from balog.analytics.sketches import RANK_ERROR, K
-from balog.pages import formats
-from balog.pages.environment import make_environment
+from balog.ui import formats
+from balog.ui.environment import make_environment
 
 MOST_RUNS = 200
 MOST_FAILURES = 100

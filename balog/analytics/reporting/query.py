@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from balog.errors import ConfigError
-from balog.expressions import Expression
+from balog.common.errors import ConfigError
+from balog.filters import Expression
 
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 HOUR = timedelta(hours=1)
@@ -207,7 +207,7 @@ def parse_query(
     Args:
         since, until: see ``moment``.
         compare: a duration, ``none``, or "" for directly before.
-        where: a condition, see ``balog.expressions``.
+        where: a condition, see ``balog.filters``.
         now: the present.
 
     Raises:

@@ -12,10 +12,10 @@ from rich.text import Text
 from balog.analytics.reporting.links import Link, LinkTemplate, links_of_run
 from balog.analytics.reporting.model import MOST_LINES, Failure, Report, RunStats
 from balog.analytics.reporting.terminal import ReportTable, failure_name, open_console
-from balog.counts import counted
-from balog.errors import ConfigError
-from balog.pages.formats import count, printable, size, span, when
-from balog.suggestions import suggest
+from balog.common.counts import counted
+from balog.common.errors import ConfigError
+from balog.common.suggestions import suggest
+from balog.ui.formats import count, printable, size, span, when
 
 
 class SingleRun(Struct, kw_only=True):

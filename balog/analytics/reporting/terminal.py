@@ -13,8 +13,8 @@ from rich.text import Text
 
 from balog.analytics.reporting.comparison import change_in_words, health_in_words
 from balog.analytics.reporting.model import Failure, Report
-from balog.counts import counted
-from balog.pages.formats import amount, count, minute, printable, seconds, size, span
+from balog.common.counts import counted
+from balog.ui.formats import amount, count, minute, printable, seconds, size, span
 
 MOST_ROWS_PRINTED = 20
 """Rows of each table that are printed; the page and ``--json`` have more."""

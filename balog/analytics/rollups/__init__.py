@@ -8,7 +8,7 @@ functions need Spark, which they import on first access.
 from typing import TYPE_CHECKING
 
 from balog.analytics.rollups.schemas import Rollups
-from balog.lazy_exports import deferred
+from balog.common.lazy_exports import deferred
 
 if TYPE_CHECKING:
     from balog.analytics.rollups.builder import from_events, from_files

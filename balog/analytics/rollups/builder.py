@@ -15,7 +15,7 @@ from pyspark.sql.window import Window
 from balog.analytics.reading.spark_types import QUARANTINE
 from balog.analytics.rollups.schemas import IDS
 from balog.analytics.rollups.spark_schemas import ROLLUP
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
 
 _READ = (
     "id string, channel string, timestamp timestamp, level string, context struct<application string, run_id string>, "

@@ -13,7 +13,7 @@ from balog.analytics.reading.spark_types import literal
 from balog.analytics.rollups.schemas import Rollups
 from balog.analytics.rollups.spark_schemas import FRAMES
 from balog.analytics.sketches import K
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
 
 
 def merged_sketch(column: str) -> Column:

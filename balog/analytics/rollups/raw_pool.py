@@ -16,8 +16,8 @@ import msgspec
 
 from balog.analytics.rollups.pipe_frames import read_frame, write_frame
 from balog.analytics.rollups.raw_task import RawJob, RawTask, run
-from balog.errors import BalogError
-from balog.signals import blocking, signals_for_main_thread
+from balog.common.errors import BalogError
+from balog.common.signals import blocking, signals_for_main_thread
 
 _CHILD = "import sys; sys.path[:] = sys.argv[1:]; from balog.analytics.rollups.raw_task import main; main()"
 

@@ -26,7 +26,7 @@ from balog.analytics.rollups.pipe_frames import read_frame, write_frame
 from balog.analytics.rollups.schemas import IDS
 from balog.analytics.rollups.selection import COLUMNS, Selection
 from balog.analytics.rollups.worker import RollupQuery, hashes_of, roll_batches
-from balog.errors import BalogError
+from balog.common.errors import BalogError
 
 _COLUMNS = struct(
     "id string, channel string, timestamp timestamp, level string, payload_json string",

@@ -53,7 +53,7 @@ ERRORS = struct(
     "message string, events bigint, first timestamp, last timestamp",
     example=EXAMPLE,
 )
-"""``rollup_errors``: the errors of one fingerprint, see ``balog.fingerprints``.
+"""``rollup_errors``: the errors of one fingerprint, see ``balog.event.fingerprints``.
 
 ``message`` is masked, ``example`` is not.
 """

@@ -11,16 +11,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from balog.analytics.reading.schemas import QUARANTINE, struct
-from balog.errors import EventError
+from balog.common.errors import EventError
 from balog.event import decode
-from balog.expressions import Expression
+from balog.filters import Expression
 
 
 class Selection(msgspec.Struct, frozen=True):
     """Which events count.
 
     Attributes:
-        where: a condition, see ``balog.expressions``.
+        where: a condition, see ``balog.filters``.
         since, until: the time range; until is exclusive.
     """
 

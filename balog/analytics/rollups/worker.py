@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from balog.analytics.reading.parser import Parser, borrow_parser
 from balog.analytics.rollups.schemas import COPIES, IDS, LONGEST_KEY, ROLLUP
 from balog.analytics.sketches import sketched
-from balog.fingerprints import ERROR_LEVELS, ERROR_PAYLOAD, failure
+from balog.event.fingerprints import ERROR_LEVELS, ERROR_PAYLOAD, failure
 
 _HOUR = 3_600_000_000
 _YEAR_1 = 62_135_596_800_000_000  # microseconds from there to 1970, in whole hours; // would round earlier times up

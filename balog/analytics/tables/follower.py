@@ -15,14 +15,14 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from balog.analytics.reading.spark_types import TEXT_EVENT
-from balog.analytics.reading.stream_planner import check_streaming
+from balog.analytics.reading.streaming.planner import check_streaming
 from balog.analytics.sessions import cause, parallelism
 from balog.analytics.tables.builder import BuiltBatch, build
 from balog.analytics.tables.loader import LoadOptions, LoadSummary, stage_of
 from balog.analytics.tables.parquet import ParquetStore
 from balog.analytics.tables.store import TableBatch
 from balog.analytics.tables.worker_rows import run_in_workers
-from balog.errors import BalogError, ConfigError
+from balog.common.errors import BalogError, ConfigError
 
 EVERY = timedelta(seconds=5)
 """The interval between batches, unless a batch takes longer."""

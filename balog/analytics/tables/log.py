@@ -21,7 +21,7 @@ import msgspec
 
 from balog.analytics.engine import EPOCH
 from balog.analytics.tables.store import LoadedSource, StagedFile, TableError
-from balog.storage.local_files import create_file, sync_folder
+from balog.common.storage.local_files import create_file, sync_folder
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

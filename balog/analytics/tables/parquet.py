@@ -33,7 +33,7 @@ from balog.analytics.tables.log import (
     read_columns,
 )
 from balog.analytics.tables.store import LoadHistory, StagedFile, TableBatch, TableError, TablePart, read_files
-from balog.storage.local_files import lock, sync_folders
+from balog.common.storage.local_files import lock, sync_folders
 
 
 class ParquetStore:

@@ -32,7 +32,7 @@ from balog.analytics.tables.worker_rows import (
     Row,
     encode_files,
 )
-from balog.storage.local_files import sync
+from balog.common.storage.local_files import sync
 
 EVENTS = t.StructType(TEXT_EVENT.fields[:-1])
 """The table ``events``: the facility layer typed, the payload as its original text."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from balog.errors import BalogError
+from balog.common.errors import BalogError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

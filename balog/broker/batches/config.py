@@ -7,8 +7,8 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, Struct, field
 
+from balog.common.storage import Options
 from balog.singer.batch.dialects import Dialect
-from balog.storage import Options
 
 Pattern = Annotated[str, Meta(min_length=1, max_length=1000, description="A stream's name, or a pattern with * ? [].")]
 Place = Annotated[

@@ -10,9 +10,9 @@ from typing import IO
 from urllib.parse import unquote, urlsplit
 
 from balog.broker.batches.config import BatchConfig
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
+from balog.common.storage import StorageError, open_storage
 from balog.singer.batch.dialects import BatchError
-from balog.storage import StorageError, open_storage
 
 
 class Places:

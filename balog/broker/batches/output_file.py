@@ -13,16 +13,16 @@ from pathlib import Path
 from typing import IO
 from urllib.parse import quote
 
-from balog import local_path as paths
-from balog.backoff import Backoff
 from balog.broker.batches.config import BatchConfig
 from balog.broker.batches.locations import is_local, local_path
-from balog.errors import ConfigError
+from balog.common import local_path as paths
+from balog.common.backoff import Backoff
+from balog.common.errors import ConfigError
+from balog.common.storage import Storage, StorageError, open_storage
+from balog.common.storage.local_files import create_locked, lock, sync, sync_folder
 from balog.event import new_id
 from balog.singer.batch.files import suffix
 from balog.singer.batch.rows import RowWriter
-from balog.storage import Storage, StorageError, open_storage
-from balog.storage.local_files import create_locked, lock, sync, sync_folder
 
 _TRIES = 3
 _BACKOFF = Backoff(2.0, 8.0)

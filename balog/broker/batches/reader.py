@@ -12,7 +12,7 @@ from balog.broker.batches.locations import Places
 from balog.broker.editor import Line, PipeError
 from balog.broker.quarantine import Quarantine
 from balog.broker.records.json_members import UnreadableError, check_message
-from balog.errors import MissingExtraError
+from balog.common.errors import MissingExtraError
 from balog.singer.batch.compression import Limits
 from balog.singer.batch.dialects import (
     BatchError,

@@ -14,13 +14,13 @@ from balog.broker.batches.output_file import Location, NewFile
 from balog.broker.batches.reader import ABORT, BEGIN, END
 from balog.broker.editor import Line, PipeError
 from balog.broker.quarantine import Quarantine
-from balog.errors import BalogError
+from balog.common.errors import BalogError
+from balog.common.storage import StorageError
 from balog.singer.batch.columns import Shape
 from balog.singer.batch.csv_rows import CsvOptions, csv_options
 from balog.singer.batch.dialects import BatchError, BatchManifest, read_batch, write_batch
 from balog.singer.batch.files import writer
 from balog.singer.batch.rows import DoesNotFit, RowWriter
-from balog.storage import StorageError
 
 _MAX_OPEN_FILES = 16
 _PARQUET_CODECS = ("none", "gzip", "zstd", "snappy", "lz4", "brotli")

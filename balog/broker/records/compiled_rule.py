@@ -14,8 +14,8 @@ from balog.broker.records.json_members import Members, read_value, write
 from balog.broker.records.masks import Mask, build_mask
 from balog.broker.records.paths import Steps, parse_path
 from balog.broker.records.schemas import Node, nullable
-from balog.errors import ConfigError
-from balog.expressions import Expression
+from balog.common.errors import ConfigError
+from balog.filters import Expression
 
 _NULL = Raw(b"null")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

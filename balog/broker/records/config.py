@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import Meta, Struct
 
 from balog.broker.records.paths import parse_path
-from balog.secrets import Secret
+from balog.common.secrets import Secret
 
 Stream = Annotated[str, Meta(min_length=1, max_length=1000, description="The stream's name, or a pattern with * ? [].")]
 Property = Annotated[str, Meta(min_length=1, max_length=1000)]

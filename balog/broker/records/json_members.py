@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from balog.duplicate_keys import has_duplicate_member
-from balog.errors import BalogError
+from balog.common.duplicate_keys import has_duplicate_member
+from balog.common.errors import BalogError
 
 Members = dict[str, Raw]
 """An object's members, undecoded. If a key comes twice, the last one counts, as for JSON readers."""

@@ -14,8 +14,8 @@ from msgspec import Raw, Struct
 
 from balog.broker.records.config import AnyMask, Redact, Sha256
 from balog.broker.records.json_members import read_items, read_value, write
-from balog.errors import ConfigError
-from balog.secrets import Secret
+from balog.common.errors import ConfigError
+from balog.common.secrets import Secret
 
 _MIN_KEY_BYTES = 16
 _BLOCK_BYTES = 64  # of SHA-256

@@ -15,7 +15,7 @@ from balog.broker.records.masks import Mask
 from balog.broker.records.paths import Steps, reach
 from balog.broker.records.schema_rewriter import SchemaRewriter
 from balog.broker.records.schemas import Node
-from balog.expressions import Expression
+from balog.filters import Expression
 
 Step = Callable[[Members], Members | None]
 """One part of a rule: returns the record, which may be changed in place, or None to drop it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from balog.errors import MissingExtraError
+from balog.common.errors import MissingExtraError
 from balog.registry.schema import InvalidSchemaError
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from google.protobuf import json_format, message_factory, unknown_fields
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError
 
-from balog.errors import EventError, split_refusal
+from balog.common.errors import EventError, split_refusal
 from balog.registry.json_compiler import compile_schema
 from balog.registry.json_schema import describe_violation
 from balog.registry.protobuf import descriptors

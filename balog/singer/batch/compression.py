@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Iterator
 from typing import IO, Any, NamedTuple
 
-from balog.errors import MissingExtraError
+from balog.common.errors import MissingExtraError
 from balog.singer.batch.dialects import BatchError
 
 BLOCK_BYTES = 1 << 20

@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit
 import msgspec
 from msgspec import Struct
 
-from balog.errors import BalogError, split_refusal
+from balog.common.errors import BalogError, split_refusal
 from balog.singer.messages import BatchMessage
 
 Dialect = Literal["proposal", "sdk", "pipelinewise"]

@@ -9,7 +9,7 @@ from typing import IO, Any
 
 import msgspec
 
-from balog.errors import MissingExtraError
+from balog.common.errors import MissingExtraError
 from balog.singer.batch.columns import Shape, columns_of
 from balog.singer.batch.compression import Limits
 from balog.singer.batch.dialects import BatchError

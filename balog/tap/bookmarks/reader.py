@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterator
 from decimal import Decimal
 from typing import Any
 
-from balog.config import read
-from balog.errors import ConfigError, ConfigProblems
+from balog.common.config import read
+from balog.common.errors import ConfigError, ConfigProblems
 from balog.tap.bookmarks.state import State
 
 _SDK_WORDS = frozenset(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from balog.errors import ConfigError
-from balog.suggestions import suggest
+from balog.common.errors import ConfigError
+from balog.common.suggestions import suggest
 from balog.tap.catalog.discovery import Discovered, StreamDeclaration, Visitor, discover
 from balog.tap.catalog.entry import Catalog, CatalogEntry, Method, keys_of, properties_of
 from balog.tap.errors import TapConfigProblems

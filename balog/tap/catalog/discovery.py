@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from msgspec import field
 
-from balog.errors import BalogError, ConfigError
+from balog.common.errors import BalogError, ConfigError
 from balog.tap.catalog.entry import (
     Breadcrumb,
     Catalog,

@@ -10,9 +10,9 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from balog.config import load
-from balog.errors import ConfigError
-from balog.problems import problems
+from balog.common.config import load
+from balog.common.config.problems import problems
+from balog.common.errors import ConfigError
 from balog.tap.catalog.entry import Catalog, CatalogEntry, Metadata, Method
 from balog.tap.errors import TapConfigProblems
 

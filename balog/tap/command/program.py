@@ -15,10 +15,9 @@ import click
 import msgspec
 
 import balog
-from balog.error_redaction import redact_error
-from balog.errors import BalogError, ConfigError
-from balog.local_path import local_path
-from balog.recording.configuration import concealed, introduced, peek
+from balog.common.errors import BalogError, ConfigError, redact_error
+from balog.common.local_path import local_path
+from balog.log.configuration import concealed, introduced, peek
 from balog.tap.catalog import Catalog, Discovered, choose, discover, read_catalog
 from balog.tap.command.options import options
 from balog.tap.command.standard_output import messages_only, without_log_messages
@@ -85,7 +84,7 @@ def _run(tap: TapDefinition, arguments: list[str], resources: ExitStack) -> int:
     except KeyboardInterrupt:
         return 130
     except Exception as error:  # from the tap's own code, outside its streams
-        from balog.recording.json_values import safe_str
+        from balog.log.values.json_values import safe_str
         from balog.tap.syncing.session import report_failures
 
         failure = SyncError(tap.name, f"{type(error).__name__}: {safe_str(error)}")
@@ -178,8 +177,8 @@ class Program:
     def _sync(self) -> int:
         from balog.tap.bookmarks import State
         from balog.tap.command.about import version_of
-        from balog.tap.reporter import Reporter
         from balog.tap.syncing import Stop, Sync
+        from balog.tap.syncing.reporter import Reporter
 
         output = Output(self._out_file)
         start: Callable[..., Sync] = Sync

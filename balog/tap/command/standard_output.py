@@ -11,7 +11,7 @@ from typing import Any, TextIO
 
 import msgspec
 
-from balog.outputs.streams import hold_stdout, write_line
+from balog.log.outputs.streams import hold_stdout, write_line
 
 
 class _LogMessage(msgspec.Struct):

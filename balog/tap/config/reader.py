@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from balog.config import load, load_env
-from balog.errors import ConfigError
+from balog.common.config import load, load_env
+from balog.common.errors import ConfigError
 from balog.tap.config.secrets import convert_text
 from balog.tap.config.spec import ConfigSpec
 from balog.tap.errors import TapConfigProblems

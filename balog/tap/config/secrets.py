@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
 from balog.tap.json_schema.keywords import MAX_DEPTH, Steps, is_number, rebuilt, types_of
 from balog.tap.json_schema.references import resolve_reference
 
@@ -19,7 +19,7 @@ _BOOLEANS = {"true": True, "false": False, "yes": True, "no": False, "on": True,
 
 @cache
 def _names() -> Any:
-    from balog.redaction import default_names
+    from balog.common.redaction import default_names
 
     return default_names()
 
@@ -88,7 +88,7 @@ def reveal(config: Any, schema: Any, root: Any, path: str, found: set[str], prob
     """
     inner = resolve_reference(schema, root)
     if isinstance(config, Mapping) and _is_reference(config) and path != "$" and not _wants_object(inner, root):
-        from balog.secrets import Secret
+        from balog.common.secrets import Secret
 
         try:
             text = msgspec.convert(dict(config), Secret).reveal(path)

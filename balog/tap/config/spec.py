@@ -10,16 +10,16 @@ from typing import Any
 
 import msgspec
 
-from balog.config import MAX_CONFIG_BYTES
-from balog.errors import ConfigError
-from balog.suggestions import suggest
+from balog.common.config import MAX_CONFIG_BYTES
+from balog.common.errors import ConfigError
+from balog.common.suggestions import suggest
+from balog.tap.config.relative_files import relative_to_caller
 from balog.tap.config.samples import schema_from_example
 from balog.tap.config.secrets import hide, mark_secrets, reveal, secret_texts
 from balog.tap.config.validation import compile_schema, mismatches
 from balog.tap.errors import TapConfigProblems, TapError
 from balog.tap.json_schema.keywords import MAX_DEPTH
 from balog.tap.json_schema.references import resolve_reference
-from balog.tap.relative_files import relative_to_caller
 
 TOOLKIT_SETTINGS: dict[str, dict[str, Any]] = {
     "start_date": {"type": "string", "format": "instant", "description": "where streams without a bookmark begin"},

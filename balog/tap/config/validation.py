@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
 from balog.tap.errors import TapError
 from balog.tap.json_schema.formats import is_instant
 from balog.tap.json_schema.mismatch import json_path

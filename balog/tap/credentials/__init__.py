@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from balog.lazy_exports import deferred
+from balog.common.lazy_exports import deferred
 
 if TYPE_CHECKING:
-    from balog.http.pool import ClientCertificate
+    from balog.common.http.pool import ClientCertificate
     from balog.tap.credentials.authorization_code import AuthorizationCode
     from balog.tap.credentials.client_credentials import ClientCredentials
     from balog.tap.credentials.credential import Credential, Granted, once, periodic
@@ -64,4 +64,4 @@ _NAMES = {
 }
 _MODULES = {name: f"balog.tap.credentials.{module}" for module, names in _NAMES.items() for name in names}
 
-__getattr__ = deferred(globals(), {**_MODULES, "ClientCertificate": "balog.http.pool"})
+__getattr__ = deferred(globals(), {**_MODULES, "ClientCertificate": "balog.common.http.pool"})

@@ -14,7 +14,7 @@ from secrets import token_urlsafe
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from balog.http.urls import check_url
+from balog.common.http.urls import check_url
 from balog.tap.credentials.credential import Granted
 from balog.tap.credentials.grant import GrantError, TokenAnswer, TokenGrant
 from balog.tap.credentials.refresh_token import refreshed, token_store

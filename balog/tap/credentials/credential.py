@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import balog
-from balog.errors import BalogError
+from balog.common.errors import BalogError
 from balog.tap.errors import SourceError, TapError, check_number
 from balog.tap.http.outcomes import fault_of
 

@@ -14,8 +14,8 @@ from typing import IO, TypeVar
 
 import msgspec
 
-from balog.errors import ConfigError
-from balog.signals import signals_for_main_thread
+from balog.common.errors import ConfigError
+from balog.common.signals import signals_for_main_thread
 from balog.tap.errors import SourceError
 from balog.tap.patterns.concurrency import cancelled_by, pause
 
@@ -103,7 +103,7 @@ class _UnchangedError(Exception):
 @contextmanager
 def _locked(place: str, source: str) -> Iterator[None]:
     """Lock the folder of a file; the file itself is another one after each writing."""
-    from balog.storage.local_files import lock
+    from balog.common.storage.local_files import lock
 
     try:
         folder = os.open(os.path.dirname(place), os.O_RDONLY)
@@ -143,7 +143,7 @@ def _encoded(fields: _Fields) -> bytes:
 @contextmanager
 def _replacement(place: str) -> Iterator[IO[bytes]]:
     """Open a new file that replaces the one at a place when the block ends, with room for its bytes on the disk."""
-    from balog.storage.local_files import replacing
+    from balog.common.storage.local_files import replacing
 
     size, owner = 0, None
     with suppress(FileNotFoundError):

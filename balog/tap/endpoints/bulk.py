@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from balog.backoff import Backoff, BackoffSequence, read_retry_after
+from balog.common.backoff import Backoff, BackoffSequence, read_retry_after
 from balog.tap.catalog.entry import properties_of
 from balog.tap.endpoints.bulk_job import BulkJob, JobLostError, JobReport, JobStore, waited
 from balog.tap.endpoints.endpoint import TEXT, EndpointStream, is_map

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from balog.errors import BalogError
+from balog.common.errors import BalogError
 from balog.tap.bookmarks.order import order_of
 from balog.tap.errors import SourceError
 

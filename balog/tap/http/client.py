@@ -12,9 +12,9 @@ from urllib.parse import parse_qsl, quote, quote_plus, urlencode, urljoin, urlsp
 
 import msgspec
 
-from balog.errors import ConfigError
-from balog.http.pool import ClientCertificate
-from balog.http.urls import check_url
+from balog.common.errors import ConfigError
+from balog.common.http.pool import ClientCertificate
+from balog.common.http.urls import check_url
 from balog.tap.errors import SourceError, check_number
 from balog.tap.http.authorization import Auth, authorize, repeats, secrets_of
 from balog.tap.http.connections import Connections, Request
@@ -212,7 +212,7 @@ class Client:
     def _timed(self, request: Request, endpoint: str) -> Response:
         from http.client import HTTPException  # these two are imported on the first request
 
-        from balog import metrics
+        from balog.log import metrics
 
         with metrics.http_request_timer(endpoint) as timer:
             try:

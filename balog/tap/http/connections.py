@@ -10,8 +10,8 @@ from functools import partial
 from types import MappingProxyType, SimpleNamespace
 from typing import Any, BinaryIO, NamedTuple
 
-from balog.http.body import PACKINGS, Unpacker
-from balog.http.pool import ClientCertificate, open_pool, tls_context
+from balog.common.http.body import PACKINGS, Unpacker
+from balog.common.http.pool import ClientCertificate, open_pool, tls_context
 from balog.tap.errors import SourceError
 
 _PIECE = 64 * 1024

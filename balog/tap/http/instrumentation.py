@@ -71,7 +71,7 @@ class _Sender:
         raise AssertionError  # the last attempt raises its error
 
     def _timed(self, request: Any, options: dict[str, Any], endpoint: str) -> Any:
-        from balog import metrics  # imported with the first request
+        from balog.log import metrics  # imported with the first request
 
         self._inner.is_in = True
         try:

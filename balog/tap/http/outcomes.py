@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from balog.backoff import read_retry_after
+from balog.common.backoff import read_retry_after
 from balog.tap.errors import SourceError
 from balog.tap.records.plain import decode_json
 

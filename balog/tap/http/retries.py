@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
 
 import balog
-from balog.backoff import Backoff
+from balog.common.backoff import Backoff
 from balog.tap.errors import SourceError, TapError, check_number
 from balog.tap.http.outcomes import fault_of, is_lost, requested_wait, status_of
 from balog.tap.patterns.concurrency import pause
@@ -198,7 +198,7 @@ class Attempt:
             wait=round(wait, 3),
             attempt=self._failures,
         )
-        from balog import metrics  # imported with the first retry
+        from balog.log import metrics  # imported with the first retry
 
         tags = {metrics.Tag.http_status_code: status or "none"}
         if self._endpoint:

@@ -10,7 +10,7 @@ from contextvars import Context, copy_context
 from queue import SimpleQueue
 from typing import Generic, TypeVar
 
-from balog.signals import signals_for_main_thread
+from balog.common.signals import signals_for_main_thread
 from balog.tap.errors import check_number
 
 _thread = threading.local()

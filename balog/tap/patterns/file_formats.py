@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import IO, Any, cast
 
-from balog.errors import MissingExtraError
+from balog.common.errors import MissingExtraError
 from balog.singer.batch.compression import BLOCK_BYTES, Limits, decompress
 from balog.singer.batch.dialects import BatchError
 from balog.tap.errors import SourceError

@@ -13,15 +13,15 @@ from typing import IO, Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from balog.errors import ConfigError, MissingExtraError, split_refusal
-from balog.problems import problems
+from balog.common.config.problems import problems
+from balog.common.errors import ConfigError, MissingExtraError, split_refusal
+from balog.common.storage import StorageError, is_url, open_storage
+from balog.common.storage.base import Options
 from balog.singer.batch.columns import Shape
 from balog.singer.batch.csv_rows import CsvOptions
 from balog.singer.batch.dialects import BatchError, BatchManifest, Dialect, write_batch
 from balog.singer.batch.files import suffix, writer
 from balog.singer.batch.rows import DoesNotFit, RowWriter
-from balog.storage import StorageError, is_url, open_storage
-from balog.storage.base import Options
 from balog.tap.errors import OutputError, RecordError, TapConfigProblems
 from balog.tap.records.plain import unwritable
 

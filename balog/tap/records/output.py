@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from balog.outputs.streams import data_stream, hold_stdout, lock, write_line
-from balog.signals import signals_for_main_thread
+from balog.common.signals import signals_for_main_thread
+from balog.log.outputs.streams import data_stream, hold_stdout, lock, write_line
 from balog.tap.errors import OutputError, RecordError
 from balog.tap.records.plain import unwritable
 
@@ -186,8 +186,8 @@ class Output:
         """
         self._finish_batches()
         if self._state_file is not None:
-            from balog.storage.base import StorageError
-            from balog.storage.local import LocalStorage
+            from balog.common.storage.base import StorageError
+            from balog.common.storage.local import LocalStorage
 
             self.flush()  # the file must not be ahead of stdout
             try:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from balog.errors import ConfigError
-from balog.local_path import state_folder
+from balog.common.errors import ConfigError
+from balog.common.local_path import state_folder
 from balog.tap.errors import RecordError
 from balog.tap.records.plain import Unfit
 
@@ -114,7 +114,7 @@ def _message(stream: str, record: Any) -> bytes:
             msgspec.json.decode(written)
         return written
     except (TypeError, ValueError, RecursionError, ArithmeticError, msgspec.DecodeError):
-        from balog.recording.json_values import safe_str
+        from balog.log.values.json_values import safe_str
 
         return _encode(
             {**message, "record": {"repr": safe_str(record, repr).encode("utf-8", "backslashreplace").decode()}}

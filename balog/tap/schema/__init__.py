@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from balog.lazy_exports import deferred
+from balog.common.lazy_exports import deferred
 from balog.tap.schema.flattening import flatten
 from balog.tap.schema.references import resolve
 from balog.tap.schema.sources import (

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, unquote, urldefrag, urljoin, urlsplit
 
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
+from balog.tap.config.relative_files import Reader, read_file
 from balog.tap.errors import SchemaError
 from balog.tap.json_schema.keywords import Steps, children
 from balog.tap.json_schema.references import follow, is_old
-from balog.tap.relative_files import Reader, read_file
 from balog.tap.schema.validity import check_depth, decode
 
 _FETCH_SECONDS = 30
@@ -24,7 +24,7 @@ def fetch(url: str, most: int) -> bytes:
     Raises:
         SchemaError: there is no response, or its status is not 2xx.
     """
-    from balog.http.download import DownloadError, download
+    from balog.common.http.download import DownloadError, download
 
     try:
         return download(url, most + 1, _FETCH_SECONDS)

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from balog.errors import BalogError
+from balog.common.errors import BalogError
 from balog.tap.errors import SchemaError
 from balog.tap.json_schema.formats import is_date
 from balog.tap.json_schema.keywords import rebuilt

@@ -7,8 +7,8 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from balog.tap.config.relative_files import relative_to_caller
 from balog.tap.errors import SchemaError
-from balog.tap.relative_files import relative_to_caller
 from balog.tap.schema.documents import Documents
 from balog.tap.schema.flattening import flatten
 from balog.tap.schema.references import resolve, resolve_target

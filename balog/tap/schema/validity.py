@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from balog.suggestions import suggest
+from balog.common.suggestions import suggest
 from balog.tap.errors import SchemaError
 from balog.tap.json_schema.keywords import ALL_TYPES, SCHEMA_WORDS, SHAPES, Steps, subschemas
 

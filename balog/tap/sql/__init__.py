@@ -3,7 +3,7 @@
 SQLAlchemy is imported here, which is the extra ``sql``; the driver of the database is the tap's own dependency.
 """
 
-from balog.errors import MissingExtraError
+from balog.common.errors import MissingExtraError
 
 try:
     import sqlalchemy  # noqa: F401

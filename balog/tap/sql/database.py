@@ -14,7 +14,7 @@ import sqlalchemy
 from sqlalchemy import event
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SAWarning, SQLAlchemyError
 
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
 from balog.tap.errors import SourceError
 from balog.tap.records.plain import exact_json
 from balog.tap.sql.column_types import GEOMETRIES, ColumnType, Declared, Geometry, column_type

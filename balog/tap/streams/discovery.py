@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
 from balog.tap.catalog import CatalogEntry
 from balog.tap.errors import SyncError, TapError
 from balog.tap.streams.injection import Providers, inject
@@ -80,7 +80,7 @@ class StreamFinder:
         except (TapError, ConfigError):
             raise
         except (Exception, SystemExit) as error:
-            from balog.recording.json_values import safe_str
+            from balog.log.values.json_values import safe_str
 
             text = " ".join(safe_str(error).split())
             failure = SyncError(_SUBJECT, f"{type(error).__name__}{text and ': '}{text}")

@@ -16,10 +16,10 @@ from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import cast
 
-from balog.signals import StopSignals
+from balog.common.signals import StopSignals
 
 _RETRY_SECONDS = 0.02
-_LOGGING = ("balog.outputs", "balog.logger", "balog.metrics", "balog.recording.guard")
+_LOGGING = ("balog.log.outputs", "balog.log.logger", "balog.log.metrics", "balog.log.calls.guard")
 """Modules whose calls suppress exceptions, or write a line that must be whole."""
 
 

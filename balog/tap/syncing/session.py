@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 import balog
-from balog.recording.json_values import safe_str
+from balog.log.values.json_values import safe_str
 from balog.tap.bookmarks import State
 from balog.tap.catalog import Catalog
 from balog.tap.definition import TapDefinition
@@ -62,8 +62,8 @@ def report_failures(log: Any, failures: Iterable[SyncError]) -> None:
     failures = list(failures)
     if not failures:
         return
-    from balog.recording.configuration import current
-    from balog.redaction import Redactor
+    from balog.common.redaction import Redactor
+    from balog.log.configuration import current
 
     redactor = current().redactor or Redactor()
     for failure in failures:

@@ -7,8 +7,8 @@ docs/reference/contract-suites.md defines the terms that they check, such as lag
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from balog.errors import MissingExtraError
-from balog.lazy_exports import deferred
+from balog.common.errors import MissingExtraError
+from balog.common.lazy_exports import deferred
 
 if TYPE_CHECKING:
     from balog.testing.contracts.ledgers import DurableLedgerContract, LedgerContract, OpenLedger

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from balog.consumers.ledger import Ledger, LedgerEntry
-from balog.ids import new_id
+from balog.consumers.ledgers.ledger import Ledger, LedgerEntry
+from balog.event.ids import new_id
 
 OpenLedger = Callable[..., Ledger]
 """Opens the same ledger anew; takes a window in seconds."""

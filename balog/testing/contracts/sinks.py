@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import msgspec
 import pytest
 
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
+from balog.delivery.attempt import attempt
 from balog.event import Event, encode
-from balog.outbound.attempt import attempt
 from balog.sinks import Delivery, Sink, SinkConfig, SinkError
 from balog.testing.contracts.abilities import AbilityTests, needs
 

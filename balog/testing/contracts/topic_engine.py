@@ -6,8 +6,8 @@ from collections import Counter
 from typing import Any
 
 from balog.consumers import Consumer, ConsumerHub, Engine, EngineStats
-from balog.consumers.ledger import Ledger
-from balog.consumers.ledgers import MemoryLedger
+from balog.consumers.ledgers.factory import MemoryLedger
+from balog.consumers.ledgers.ledger import Ledger
 from balog.event import Event, encode
 from balog.testing.contracts.abilities import needs
 from balog.testing.contracts.topic_fixtures import TopicFixtures, eventually, take

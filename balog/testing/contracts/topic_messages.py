@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
 from balog.testing.contracts.abilities import needs
 from balog.testing.contracts.topic_fixtures import TopicFixtures, ack, ids, messages, take
 from balog.topics import Message, Received, Topic, Topics

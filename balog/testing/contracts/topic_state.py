@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from balog.errors import TopicError
+from balog.common.errors import TopicError
 from balog.testing.contracts.abilities import needs
 from balog.testing.contracts.topic_fixtures import TopicFixtures, ack, eventually, ids, messages, take
 from balog.topics import Message, Topic, Topics

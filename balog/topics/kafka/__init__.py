@@ -4,7 +4,7 @@ A group is a Kafka consumer group. The metadata of a commit has what its offset 
 offset are settled, and how often the others were delivered (:mod:`.progress`).
 """
 
-from balog.errors import MissingExtraError
+from balog.common.errors import MissingExtraError
 
 try:
     import confluent_kafka  # noqa: F401

@@ -18,8 +18,8 @@ from typing import Any, TypeVar
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec  # type: ignore[attr-defined]  # not in its __all__
 
-from balog.ending import close_last, seconds_left
-from balog.errors import ConfigError, TopicError
+from balog.common.ending import close_last, seconds_left
+from balog.common.errors import ConfigError, TopicError
 from balog.topics.kafka.errors import as_kafka_error, explain, is_denied, is_missing, is_stale
 from balog.topics.kafka.member import GroupMember
 from balog.topics.kafka.publisher import Publisher

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from balog.errors import TopicError
+from balog.common.errors import TopicError
 from balog.topics.kafka.errors import as_kafka_error, is_fenced
 from balog.topics.kafka.partition import AssignedPartition
 from balog.topics.kafka.progress import ROOMY, encode

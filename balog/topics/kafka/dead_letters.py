@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from msgspec import structs
 
-from balog.errors import MessageError, TopicError
+from balog.common.errors import MessageError, TopicError
 from balog.event import MAX_EVENT_BYTES
 from balog.topics.base import DeadLetter, GivenUp
 from balog.topics.kafka.clients import Clients

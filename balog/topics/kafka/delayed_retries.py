@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from balog.errors import BalogError
+from balog.common.errors import BalogError
 from balog.topics.kafka.partition import AssignedPartition, FetchedMessage
 
 MOVE_BEYOND = 2000

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from heapq import heapify, heappop, heappush
 
-from balog.errors import TopicError
+from balog.common.errors import TopicError
 from balog.topics.kafka.partition import AssignedPartition, FetchedMessage
 
 MAX_RECEIVED_BYTES = 64 * 1024 * 1024

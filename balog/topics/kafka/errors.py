@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from confluent_kafka import KafkaError, KafkaException
 
-from balog.errors import MessageError, TopicError, TopicNotFoundError
+from balog.common.errors import MessageError, TopicError, TopicNotFoundError
 
 _DENIED = {
     KafkaError._AUTHENTICATION,

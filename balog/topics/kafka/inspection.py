@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 from confluent_kafka import ConsumerGroupState, ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
 from confluent_kafka import Message as Record
 
-from balog.errors import TopicError
+from balog.common.errors import TopicError
 from balog.topics.base import Received
 from balog.topics.kafka.clients import REQUEST_TIMEOUT, Clients
 from balog.topics.kafka.errors import as_kafka_error

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from balog.errors import TopicError
+from balog.common.errors import TopicError
 from balog.topics.base import Received
 from balog.topics.kafka.commits import FencedError
 from balog.topics.kafka.errors import explain

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka import Message as Record
 
-from balog.errors import TopicError
+from balog.common.errors import TopicError
 from balog.topics.kafka.commits import CommitQueue
 from balog.topics.kafka.delayed_retries import DelayedRetries
 from balog.topics.kafka.deliveries import Deliveries

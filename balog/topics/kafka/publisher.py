@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka import Message as Record
 
-from balog.errors import TopicError
+from balog.common.errors import TopicError
 from balog.topics.kafka.errors import as_kafka_error, explain, is_denied
 from balog.topics.kafka.records import Headers
 

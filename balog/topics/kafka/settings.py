@@ -8,8 +8,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from balog.errors import ConfigError
-from balog.secrets import Secret
+from balog.common.errors import ConfigError
+from balog.common.secrets import Secret
 
 # The guarantees depend on these.
 _OURS = frozenset(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import ClassVar, Literal
 
-from balog.errors import ConfigError, TopicError, TopicNotFoundError
+from balog.common.errors import ConfigError, TopicError, TopicNotFoundError
 from balog.event import MAX_EVENT_BYTES
 from balog.topics.base import (
     DEFAULT_LEASE,

@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from balog.errors import ConfigError, TopicError
-from balog.local_path import local_path
+from balog.common.errors import ConfigError, TopicError
+from balog.common.local_path import local_path
 from balog.topics.base import Topics, check_name
 from balog.topics.lease_clock import LeaseClock, uptime
 from balog.topics.local.topic import LocalTopic

@@ -7,7 +7,7 @@ import sqlite3
 
 import msgspec
 
-from balog.errors import TopicError
+from balog.common.errors import TopicError
 from balog.topics.base import DeadLetter, Generation, GivenUp, GroupState, Received
 from balog.topics.lease_clock import LeaseClock
 from balog.topics.sqlite_file import SqliteFile

@@ -7,7 +7,7 @@ import threading
 import weakref
 from typing import Any
 
-from balog.errors import MissingExtraError
+from balog.common.errors import MissingExtraError
 from balog.topics.sqs.errors import explain
 
 _TRIES = 4

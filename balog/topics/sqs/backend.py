@@ -7,7 +7,7 @@ import threading
 from importlib.util import find_spec
 from urllib.parse import urlsplit
 
-from balog.errors import ConfigError, MissingExtraError
+from balog.common.errors import ConfigError, MissingExtraError
 from balog.topics.base import Topics, check_name
 from balog.topics.sqs.account import Account
 from balog.topics.sqs.claim_check import ClaimCheck

@@ -12,7 +12,7 @@ from uuid import uuid4
 import msgspec
 from msgspec import Struct
 
-from balog.errors import ConfigError, TopicError
+from balog.common.errors import ConfigError, TopicError
 from balog.event import MAX_EVENT_BYTES
 from balog.topics.sqs.account import Account
 from balog.topics.sqs.errors import BAD_CREDENTIALS, AwsError

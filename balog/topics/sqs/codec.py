@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from balog.errors import EventError, MessageError
+from balog.common.errors import EventError, MessageError
 from balog.event import decode as decode_event
 
 ID = "balog.id"

@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from balog.errors import TopicError
+from balog.common.errors import TopicError
 from balog.topics.base import DeadLetter
 from balog.topics.sqs.account import Account
 from balog.topics.sqs.codec import Parcel, lossy_attribute, number_attribute, read_attribute

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from balog.errors import TopicError, TopicNotFoundError
+from balog.common.errors import TopicError, TopicNotFoundError
 
 _MAX_REASON = 300
 

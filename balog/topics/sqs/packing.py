@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from balog.errors import MessageError, TopicError
+from balog.common.errors import MessageError, TopicError
 from balog.topics.base import Generation, Received
 from balog.topics.sqs import codec
 from balog.topics.sqs.claim_check import MAX_BODY_BYTES, ClaimCheck, Lost, Pointer, read_pointer, write_pointer

@@ -11,8 +11,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from balog.backoff import Backoff
-from balog.errors import MessageError, TopicError
+from balog.common.backoff import Backoff
+from balog.common.errors import MessageError, TopicError
 from balog.topics.sqs.account import Account
 from balog.topics.sqs.codec import Parcel
 from balog.topics.sqs.errors import AwsError, short_code

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from typing import Any, ClassVar, Literal
 
-from balog.errors import TopicError
+from balog.common.errors import TopicError
 from balog.topics.base import (
     DEFAULT_LEASE,
     DeadLetter,

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol
 
 from msgspec import Struct
 
-from balog.payload import ExpectedBand
+from balog.event.payload import ExpectedBand
 from balog.watch.observations import Observation
 from balog.watch.state_machine import Signal
 

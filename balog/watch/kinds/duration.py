@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from msgspec import Struct, field
 
-from balog.payload import ExpectedBand
-from balog.watch.arrays import Numbers
-from balog.watch.durations import format_duration, parse_duration, parse_factor
-from balog.watch.kind_config import DurationLimits
+from balog.event.payload import ExpectedBand
+from balog.watch.bands.arrays import Numbers
+from balog.watch.config.durations import format_duration, parse_duration, parse_factor
+from balog.watch.config.kind_config import DurationLimits
 from balog.watch.kinds.base import SeriesSample, Verdict, limit
 from balog.watch.observations import RunObserved, RunStarted
 

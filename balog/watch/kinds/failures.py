@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from msgspec import UNSET, Struct, field
 
-from balog.counts import counted
-from balog.payload import ExpectedBand, RunPayload
-from balog.watch.durations import format_duration, format_share, parse_duration, parse_share
-from balog.watch.kind_config import FailureLimits
+from balog.common.counts import counted
+from balog.event.payload import ExpectedBand, RunPayload
+from balog.watch.config.durations import format_duration, format_share, parse_duration, parse_share
+from balog.watch.config.kind_config import FailureLimits
 from balog.watch.kinds.base import SeriesSample, Verdict
 from balog.watch.observations import ErrorObserved, Observation, RunObserved
 

@@ -7,9 +7,9 @@ from datetime import datetime, timezone
 
 from msgspec import Struct
 
-from balog.watch.calendars import Calendar
-from balog.watch.durations import format_duration, parse_duration
-from balog.watch.kind_config import Freshness
+from balog.watch.config.calendars import Calendar
+from balog.watch.config.durations import format_duration, parse_duration
+from balog.watch.config.kind_config import Freshness
 from balog.watch.kinds.base import SeriesSample, Verdict
 from balog.watch.observations import RunObserved
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 
-from balog.payload import ExpectedBand
-from balog.watch.kind_config import LagLimits
+from balog.event.payload import ExpectedBand
+from balog.watch.config.kind_config import LagLimits
 from balog.watch.kinds.base import Nothing, SeriesSample, Verdict, WithoutClock
 from balog.watch.observations import LagObserved, MetricObserved
 

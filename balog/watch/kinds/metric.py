@@ -7,9 +7,9 @@ from fnmatch import fnmatchcase
 
 from msgspec import Struct, field
 
-from balog.payload import ExpectedBand
-from balog.watch.durations import format_duration, parse_duration
-from balog.watch.kind_config import Threshold
+from balog.event.payload import ExpectedBand
+from balog.watch.config.durations import format_duration, parse_duration
+from balog.watch.config.kind_config import Threshold
 from balog.watch.kinds.base import SeriesSample, Verdict, limit
 from balog.watch.observations import MetricObserved
 

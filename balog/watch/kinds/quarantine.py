@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from msgspec import UNSET
 
-from balog.payload import ExpectedBand
-from balog.watch.durations import format_share, parse_share
-from balog.watch.kind_config import QuarantineLimits
+from balog.event.payload import ExpectedBand
+from balog.watch.config.durations import format_share, parse_share
+from balog.watch.config.kind_config import QuarantineLimits
 from balog.watch.kinds.base import Nothing, SeriesSample, Verdict, WithoutClock
 from balog.watch.observations import RunObserved
 

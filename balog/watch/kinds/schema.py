@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from balog.errors import BalogError
-from balog.watch.kind_config import SchemaChanges
+from balog.common.errors import BalogError
+from balog.watch.config.kind_config import SchemaChanges
 from balog.watch.kinds.base import SeriesSample, Verdict, WithoutClock
 from balog.watch.observations import SchemaObserved
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from balog.singer.bookmarks import bookmarks
-from balog.watch.durations import format_duration, parse_duration
-from balog.watch.kind_config import StateProgress
+from balog.watch.config.durations import format_duration, parse_duration
+from balog.watch.config.kind_config import StateProgress
 from balog.watch.kinds.base import SeriesSample, Verdict
 from balog.watch.observations import StateObserved
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import tzinfo
 
-from balog.payload import ExpectedBand
-from balog.watch.band_history import BandHistory, BandOptions, season_of
-from balog.watch.band_learning import learn, recurs
-from balog.watch.bands import Band, expect
-from balog.watch.durations import format_duration, parse_share
-from balog.watch.kind_config import VolumeBand
+from balog.event.payload import ExpectedBand
+from balog.watch.bands.band_history import BandHistory, BandOptions, season_of
+from balog.watch.bands.band_learning import learn, recurs
+from balog.watch.bands.bands import Band, expect
+from balog.watch.bands.slots import name_of
+from balog.watch.config.durations import format_duration, parse_share
+from balog.watch.config.kind_config import VolumeBand
 from balog.watch.kinds.base import SeriesSample, Verdict, WithoutClock, limit
 from balog.watch.observations import EARLIEST, RunObserved, seconds_of
-from balog.watch.slots import name_of
 
 
 class VolumeEvaluator(WithoutClock):

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from balog.verify import Options
-from balog.verify.testing import TapPractices
+from balog.tap.verify import Options
+from balog.tap.verify.testing import TapPractices
 
 HERE = Path(__file__).parents[1]
 sys.path.insert(0, str(HERE.parent))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from balog.errors import BalogError, ConfigError, SinkError
+from balog.common.errors import BalogError, ConfigError, SinkError
 from balog_clickhouse.table import column_of_schema
 
 if TYPE_CHECKING:

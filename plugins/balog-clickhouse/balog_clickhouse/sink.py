@@ -15,12 +15,12 @@ from urllib.parse import quote, urlencode
 import msgspec
 from msgspec import Meta
 
-from balog.errors import ConfigError, EventError
-from balog.http import CaFile, HttpClient, HttpStatusError, Timeout, Url
-from balog.secrets import Secret
+from balog.common.errors import ConfigError, EventError
+from balog.common.http import CaFile, HttpClient, HttpStatusError, Timeout, Url
+from balog.common.secrets import Secret
+from balog.common.storage import Options
 from balog.sinks.base import Delivery, SinkError, SinkGuarantee, SinkOptions
 from balog.sinks.http_sink import HttpSink
-from balog.storage import Options
 from balog_clickhouse.schema_types import SchemaTypes
 from balog_clickhouse.table import Dialect, Mismatch, Table, column_of_value, quoted
 

@@ -17,10 +17,10 @@ from balog_clickhouse.table import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
+from balog.common.secrets import Secret
+from balog.delivery.attempt import attempt
 from balog.event import Event
-from balog.outbound.attempt import attempt
-from balog.secrets import Secret
 from balog.sinks import SinkError
 from balog.testing.contracts import SinkContract
 from balog.testing.contracts.sinks import SECRET, SECRET_NAME

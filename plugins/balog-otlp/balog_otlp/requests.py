@@ -17,10 +17,10 @@ from uuid import UUID, uuid5
 import msgspec
 from msgspec import Raw
 
-from balog.errors import EventError
+from balog.common.errors import EventError
 from balog.event import Event
-from balog.payload import LogPayload, RunPayload, read
-from balog.sinks.measures import Measure
+from balog.event.payload import LogPayload, RunPayload, read
+from balog.sinks.measuring.measures import Measure
 from balog.sinks.summary import stack_trace, summarize
 
 _LONGEST_NAME = 255

@@ -13,13 +13,13 @@ from uuid import uuid4
 import msgspec
 from msgspec import Meta, Struct, field
 
-from balog.counts import counted
-from balog.errors import ConfigError
+from balog.common.counts import counted
+from balog.common.errors import ConfigError
+from balog.common.http import CaFile, HttpClient, HttpStatusError, Timeout, Url
 from balog.event import Event
-from balog.http import CaFile, HttpClient, HttpStatusError, Timeout, Url
 from balog.sinks.base import Delivery, SinkError, SinkGuarantee
 from balog.sinks.http_sink import Headers, HttpSink, PartialDeliveries, RequestErrors, reveal_headers
-from balog.sinks.measures import Measure, MeasureOptions, MeasureReader, is_measure
+from balog.sinks.measuring.measures import Measure, MeasureOptions, MeasureReader, is_measure
 from balog_otlp.requests import is_representable, logs_request, metrics_request
 
 _RETRYABLE = frozenset({429, 502, 503, 504})

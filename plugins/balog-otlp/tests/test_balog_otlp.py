@@ -8,11 +8,12 @@ from balog_otlp import OtlpSinkConfig
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
+from balog.common.secrets import Secret
+from balog.delivery import Dispatcher
+from balog.delivery.attempt import attempt
 from balog.event import Event, encode
-from balog.outbound import Dispatcher
-from balog.outbound.attempt import attempt
-from balog.payload import (
+from balog.event.payload import (
     ExceptionInfo,
     Frame,
     MetricPayload,
@@ -22,11 +23,10 @@ from balog.payload import (
     StreamCount,
     log_payload,
 )
-from balog.secrets import Secret
 from balog.sinks import Batching, Delivery, SinkError
 from balog.testing.contracts import SinkContract
 from balog.testing.contracts.sinks import SECRET, SECRET_NAME
-from balog.watch.operator_events import acknowledgement
+from balog.watch.alerts.operator_events import acknowledgement
 from tests.contracts.sink_peers import HttpPeer
 from tests.stand_ins.alerts import alert_life
 from tests.stand_ins.batches import JSON, PAYLOADS

@@ -10,8 +10,8 @@ import pytest
 from balog_slack import MAX_TEXT, SlackSink, SlackSinkConfig, line_of
 from slack_server import SlackServer
 
+from balog.common.secrets import Secret
 from balog.event import Event, encode
-from balog.secrets import Secret
 from balog.sinks import Delivery, SinkError
 from balog.testing.contracts import SinkContract, SinkPeer
 from balog.testing.contracts.sinks import SECRET, SECRET_NAME

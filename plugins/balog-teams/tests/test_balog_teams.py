@@ -10,8 +10,8 @@ import pytest
 from balog_teams import TeamsSinkConfig
 from teams_server import TeamsServer, title_of
 
+from balog.common.secrets import Secret
 from balog.event import Event, encode
-from balog.secrets import Secret
 from balog.sinks import Delivery, SinkError
 from balog.testing.contracts import SinkContract, SinkPeer
 from balog.testing.contracts.sinks import SECRET, SECRET_NAME

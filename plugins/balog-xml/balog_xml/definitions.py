@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 from urllib.parse import unquote, urljoin, urlsplit
 
+from balog.tap.config.relative_files import Reader
 from balog.tap.errors import SchemaError
-from balog.tap.relative_files import Reader
 from balog.tap.schema.documents import fetch, is_remote, location_of
 from balog_xml.parser import MAX_XML_BYTES, XmlNode, local, parse
 

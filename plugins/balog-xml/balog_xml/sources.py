@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from balog.tap.config.relative_files import relative_to_caller
 from balog.tap.errors import SchemaError
-from balog.tap.relative_files import relative_to_caller
 from balog.tap.schema.documents import is_remote
 from balog.tap.schema.sources import SchemaSource
 from balog_xml.converter import XsdConverter

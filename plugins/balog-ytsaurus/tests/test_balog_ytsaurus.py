@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from yt import yson
 
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
+from balog.common.secrets import Secret
 from balog.event import Event, encode
-from balog.secrets import Secret
 from balog.sinks import Delivery, SinkError
 from balog.testing.contracts import SinkContract
 from balog.testing.contracts.sinks import SECRET, SECRET_NAME

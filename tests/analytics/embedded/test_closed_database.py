@@ -18,7 +18,7 @@ from balog.analytics.embedded.statement import ask
 from balog.analytics.embedded.stored_tables import StoredTables
 from balog.analytics.querying.policy import check
 from balog.analytics.reading.parser import borrow_parser
-from balog.errors import BalogError, ConfigError
+from balog.common.errors import BalogError, ConfigError
 
 HOSTILE = [
     "SELECT * FROM read_csv('{secret}')",

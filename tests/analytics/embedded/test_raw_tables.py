@@ -12,7 +12,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 from balog.analytics.embedded.raw_tables import QueryTables, raw_paths
 from balog.analytics.embedded.statement import ask
 from balog.analytics.querying.sources import open_source
-from balog.errors import BalogError, ConfigError
+from balog.common.errors import BalogError, ConfigError
 
 
 def answer(sources: list[str], sql: str) -> list[Any]:

@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 
 from balog.analytics.querying.output import write_parquet, write_text
 from balog.analytics.querying.statement import ask, explain_failure
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
 
 pytestmark = pytest.mark.spark
 

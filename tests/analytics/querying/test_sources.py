@@ -9,7 +9,7 @@ pytest.importorskip("sqlglot")
 
 from balog.analytics.querying.policy import check
 from balog.analytics.querying.sources import find_source, open_source
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
 
 
 @pytest.fixture

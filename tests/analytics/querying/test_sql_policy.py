@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 pytest.importorskip("sqlglot")
 
 from balog.analytics.querying.policy import check
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
 
 TABLES = ["events", "metric", "rollup_events"]
 

@@ -14,8 +14,8 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 from balog.analytics.querying.stored_events import event_of, events_query
 from balog.cli.watch import command
 from balog.event import Event, decode
-from balog.watch.backtest import run_backtest, select_events
-from balog.watch.monitors_file import load_monitors
+from balog.watch.config.monitors_file import load_monitors
+from balog.watch.history.backtest import run_backtest, select_events
 from tests.watch.history_events import BEGIN, lines, monitors
 
 pytestmark = pytest.mark.spark

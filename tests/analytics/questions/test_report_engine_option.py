@@ -27,7 +27,7 @@ def test_duckdb_reports_stored_rollups_as_spark_does_and_auto_chooses_it(
         expected = json.loads(encode(make_report(spark, [tables], parse_query(*options[1::2]))))
         for engine in ("auto", "duckdb"):
             with monkeypatch.context() as patched:
-                patched.setattr("balog.cli.spark.SparkPlace.session", None)  # Spark can't start
+                patched.setattr("balog.cli.shared.spark.SparkPlace.session", None)  # Spark can't start
                 run = CliRunner().invoke(command, [tables, "--no-html", "--json", "--engine", engine, *options])
             assert run.exit_code == 0, run.output
             found = json.loads(run.stdout)

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from balog.analytics.reading import arrivals
 from balog.analytics.reading.blocks import Block, new_buffer, read_blocks
 from balog.analytics.reading.inputs import Inputs
 from balog.analytics.reading.remote import StoragePool
-from balog.analytics.reading.stream_planner import Offset, StreamPlanner
-from balog.errors import ConfigError
+from balog.analytics.reading.streaming import arrivals
+from balog.analytics.reading.streaming.planner import Offset, StreamPlanner
+from balog.common.errors import ConfigError
 from balog.topics import Message
 from balog.topics.local import LocalTopics
 

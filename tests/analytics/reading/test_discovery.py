@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from balog.analytics.reading.blocks import Block, new_buffer, read_blocks
 from balog.analytics.reading.discovery import find_files
 from balog.analytics.reading.tasks import Slice, plan
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
 
 
 def put(folder: Path, *names: str) -> None:

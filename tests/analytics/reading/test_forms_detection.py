@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from balog.analytics.reading.forms import FORMS, can_split, detect, read_form
 from balog.analytics.reading.forms.reader import HEAD
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
 
 DATA = Path(__file__).parents[2] / "data"
 EVENT = b'{"schema":"0.1.0","header":{"id":"LG1"},"payload":{}}\n'

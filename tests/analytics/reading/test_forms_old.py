@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from balog.errors import EventError
+from balog.common.errors import EventError
 from balog.event import Event, Header, decode, encode
 from balog.topics.archives import Line, derive_id, read_lines, read_time
 

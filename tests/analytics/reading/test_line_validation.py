@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from balog import event as events
 from balog.analytics.reading.blocks import Block
 from balog.analytics.reading.validation import count_events, normalize, normalize_line
-from balog.errors import EventError
+from balog.common.errors import EventError
+from balog.event import event as events
 
 
 def block(*lines: Any) -> memoryview:

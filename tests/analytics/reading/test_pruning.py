@@ -8,7 +8,7 @@ import pytest
 
 from balog.analytics.reading.discovery import find_files
 from balog.analytics.reading.inputs import read_inputs
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
 
 
 def put(root: Path, day: int, first: str = "", last: str = "") -> None:

@@ -12,7 +12,7 @@ from balog.analytics.reading.inputs import read_inputs
 from balog.analytics.reading.scan import EventQuery, scan
 from balog.analytics.reading.spark_types import DEFAULT, project_spark
 from balog.analytics.reading.topics import bounds, split_bounds
-from balog.errors import ConfigError, TopicError
+from balog.common.errors import ConfigError, TopicError
 from balog.topics import Message
 from balog.topics.local import LocalTopics
 from tests.topics.retention import prune

@@ -11,7 +11,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 from pyspark.sql import types as t
 
 from balog.analytics.reading.registry_types import payload_type, spark_type
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
 
 
 @pytest.mark.parametrize(

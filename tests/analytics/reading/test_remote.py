@@ -17,10 +17,10 @@ from balog.analytics.reading.blocks import Block, Damage, new_buffer, read_block
 from balog.analytics.reading.discovery import find_files
 from balog.analytics.reading.remote import StoragePool, store_options
 from balog.analytics.reading.tasks import Slice
-from balog.backoff import Backoff
-from balog.errors import ConfigError
-from balog.storage import StorageError
-from balog.storage.remote import RemoteStorage
+from balog.common.backoff import Backoff
+from balog.common.errors import ConfigError
+from balog.common.storage import StorageError
+from balog.common.storage.remote import RemoteStorage
 
 BUFFER = new_buffer()
 TEXT = b"".join(b"%d %s\n" % (number, b"." * (number % 97)) for number in range(3000))

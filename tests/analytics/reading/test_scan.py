@@ -22,7 +22,7 @@ from balog.analytics.reading.spark_types import DEFAULT, QUARANTINE, project_spa
 from balog.analytics.reading.tasks import Slice
 from balog.analytics.reading.validation import NormalizedLines, normalize
 from balog.analytics.rollups.worker import RollupQuery
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
 
 
 def struct(**fields: t.DataType) -> t.StructType:

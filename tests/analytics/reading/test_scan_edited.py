@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("duckdb", reason="duckdb is not installed")
 
-from balog import event as events
 from balog.analytics.reading import scan as scanning
 from balog.analytics.reading.scan import scan
 from balog.analytics.reading.tasks import Slice
 from balog.analytics.rollups.worker import RollupQuery
+from balog.event import event as events
 
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 

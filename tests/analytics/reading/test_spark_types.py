@@ -10,7 +10,7 @@ from pyspark.sql import types as t
 from balog.analytics.reading import schemas, spark_types
 from balog.analytics.rollups import schemas as rollups
 from balog.analytics.rollups import spark_schemas
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
 
 PAIRS = {
     **{name: (getattr(schemas, name), getattr(spark_types, name)) for name in ("DEFAULT", "TEXT_EVENT", "QUARANTINE")},

@@ -1,7 +1,7 @@
 import pytest
 
-from balog.analytics.reading import stream_planner
-from balog.errors import ConfigError
+from balog.analytics.reading.streaming import planner as stream_planner
+from balog.common.errors import ConfigError
 
 
 def test_a_spark_whose_streams_know_no_beginning_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("vl_convert", reason="vl-convert-python is not installed")
 
 from balog import analytics
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
 
 CELL = """
 from balog import analytics

@@ -13,7 +13,7 @@ from handmade import NOW, failure, report, run
 
 from balog.analytics.reporting import model as m
 from balog.analytics.reporting.page import MOST_FAILURES, MOST_RUNS, make_page
-from balog.pages.formats import amount, length, seconds, size, span, when
+from balog.ui.formats import amount, length, seconds, size, span, when
 
 EVIL = "</script><img src=x onerror=alert(1)>\"'&\x1b[31m\x00"
 LISTS = ("health", "findings", "failures", "runs", "throughput", "streams", "requests", "metrics", "waiting",

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from balog.analytics.reporting.query import Period, compare, length, moment
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
 
 NOW = datetime(2026, 11, 20, 14, 37, 12, tzinfo=timezone.utc)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)

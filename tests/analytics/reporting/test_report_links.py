@@ -10,7 +10,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 from handmade import NOW, failure, report, run
 
 from balog.analytics.reporting.links import links_of_failure, links_of_run, links_of_stream, parse_link
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
 
 HOSTILE = ["../../admin", "a/b?c=d#e", "é\u2028&x=1", '"><script>', "%2e%2e", "javascript:alert(1)", " ", "\ud800"]
 

@@ -3,7 +3,7 @@ from datetime import datetime, timezone
 import pytest
 
 from balog.analytics.reporting.query import parse_query
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
 
 NOW = datetime(2026, 11, 20, 14, 37, tzinfo=timezone.utc)
 

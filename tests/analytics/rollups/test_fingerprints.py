@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from balog.analytics.reading.scan import scan
 from balog.analytics.reading.tasks import Slice
 from balog.analytics.rollups.worker import RollupQuery
-from balog.fingerprints import masked
+from balog.event.fingerprints import masked
 
 
 @pytest.mark.parametrize(

@@ -215,7 +215,7 @@ def test_a_sum_of_records_is_exact_in_any_order(make: Any, asked: Any) -> None:
 
 def test_metrics_by_more_keys_and_an_unknown_key_is_refused(make: Any, asked: Any) -> None:
     from balog.analytics.functions import metrics
-    from balog.errors import ConfigError
+    from balog.common.errors import ConfigError
 
     rows = asked(
         *(make(metric("gauge", "depth", value, stream=stream)) for value, stream in ((1, "a"), (2, "a"), (5, "b")))
@@ -228,7 +228,7 @@ def test_metrics_by_more_keys_and_an_unknown_key_is_refused(make: Any, asked: An
 
 def test_hours_are_those_of_utc_and_a_moment_without_a_zone_is_refused(make: Any, asked: Any, spark: Any) -> None:
     from balog.analytics.functions import between, channels
-    from balog.errors import ConfigError
+    from balog.common.errors import ConfigError
 
     zone = spark.conf.get("spark.sql.session.timeZone")
     spark.conf.set("spark.sql.session.timeZone", "Asia/Kolkata")
@@ -246,7 +246,7 @@ def test_hours_are_those_of_utc_and_a_moment_without_a_zone_is_refused(make: Any
 
 def test_a_frame_that_holds_no_events_is_refused_by_what_it_lacks(spark: Any) -> None:
     from balog.analytics.functions import channels
-    from balog.errors import ConfigError
+    from balog.common.errors import ConfigError
 
     with pytest.raises(ConfigError, match="no column channel, context, level, payload_json, timestamp"):
         channels(spark.range(1))

@@ -146,7 +146,7 @@ def test_a_process_that_ends_is_an_error_of_one_line(tmp_path: Path, monkeypatch
     """A killed process ends the report with its signal, and the others end."""
     from balog.analytics.rollups import raw_pool
     from balog.analytics.rollups.raw_files import open_rollups
-    from balog.errors import BalogError
+    from balog.common.errors import BalogError
 
     many(tmp_path, 2)
     kill = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
@@ -185,7 +185,7 @@ def test_auto_reports_files_without_spark(
     """The command reads files by DuckDB, and its numbers are those of a recount in plain Python."""
     from balog.cli.report import command
 
-    monkeypatch.setattr("balog.cli.spark.SparkPlace.session", None)  # Spark can't start
+    monkeypatch.setattr("balog.cli.shared.spark.SparkPlace.session", None)  # Spark can't start
     run = CliRunner().invoke(command, [str(root), "--no-html", "--json", *options])
     assert run.exit_code == 0, run.output
     found = json.loads(run.stdout)
@@ -210,12 +210,12 @@ def test_what_duckdb_cannot_do_is_refused(root: Path) -> None:
 def test_files_beyond_the_limit_are_for_spark(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond the limit, auto starts Spark and says why."""
     from balog.cli.report import command
-    from balog.errors import BalogError
+    from balog.common.errors import BalogError
 
     def session(*_: Any, **__: Any) -> None:
         raise BalogError("Spark was started")
 
-    monkeypatch.setattr("balog.cli.spark.SparkPlace.session", session)
+    monkeypatch.setattr("balog.cli.shared.spark.SparkPlace.session", session)
     monkeypatch.setattr("balog.analytics.reporting.report.MOST_LOCAL", 0)
     run = CliRunner().invoke(command, [str(root), "--no-html"])
     assert isinstance(run.exception, BalogError)

@@ -125,7 +125,7 @@ def test_bad_lines_are_merged_by_reason_with_the_first_place(make: Any, roll: An
 
 @pytest.mark.spark
 def test_a_frame_of_something_else_is_refused_by_what_it_lacks(spark: Any) -> None:
-    from balog.errors import ConfigError
+    from balog.common.errors import ConfigError
 
     with pytest.raises(ConfigError, match="no column example, kind, quarantine, run, sketch"):
         split(spark.range(1))

@@ -20,11 +20,11 @@ from pyspark.sql import types as t
 pytest.importorskip("deltalake", reason="deltalake is not installed")
 import deltalake
 
-from balog.analytics.tables.delta import DeltaStore
+from balog.analytics.tables.catalogs.delta import DeltaStore
+from balog.analytics.tables.catalogs.location import check_location, open_store
 from balog.analytics.tables.loader import load
-from balog.analytics.tables.location import check_location, open_store
 from balog.analytics.tables.store import StagedFile, TableBatch, TablePart
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
 from tests.analytics.tables.test_parquet_store import COLUMNS, DAY, ids, stage
 
 
@@ -101,7 +101,7 @@ def test_a_late_process_does_not_undo_a_newer_commit(place: Path) -> None:
 
 
 def test_two_processes_at_the_same_commit_write_it_once(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from balog.analytics.tables import delta
+    from balog.analytics.tables.catalogs import delta
 
     commit(place, "a", 0)
     whole = delta.DeltaTable.create_write_transaction

@@ -13,7 +13,7 @@ from balog.broker.batches.reader import BatchReader
 from balog.broker.batches.writer import BatchWriter
 from balog.broker.editor import Chain, Editor, Line, PipeError
 from balog.broker.quarantine import Quarantine, QuarantineConfig
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
 
 SCHEMA = {
     "properties": {

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from balog.broker.editor import PipeError
 from balog.broker.records.compiled_rule import refused_parts
 from balog.broker.records.config import RecordRule
-from balog.errors import ConfigError
+from balog.common.errors import ConfigError
 from tests.broker.records.editing import build, record, schema
 
 MASKED = {"stream": "users", "mask": {"email": "redact"}}

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from order_proto import ORDER
 
-from balog.errors import EventError
+from balog.common.errors import EventError
 from balog.registry.protobuf import compile_proto
 from balog.registry.protobuf.message import CompiledMessage
 from balog.registry.schema import InvalidSchemaError

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from order_proto import ORDER
 
-from balog.errors import EventError
+from balog.common.errors import EventError
 from balog.registry.protobuf import compile_proto
 from balog.registry.protobuf.compiler import run_protoc
 from balog.registry.protobuf.descriptors import is_map

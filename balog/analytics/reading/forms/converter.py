@@ -16,10 +16,10 @@ from msgspec import Raw, Struct
 from balog.analytics.reading.blocks import RAW_LIMIT, BadLine, Block, Damage
 from balog.analytics.reading.remote import StoragePool, is_remote, local_path
 from balog.analytics.reading.validation import NormalizedLines, normalize_lines, try_decode
-from balog.errors import ConfigError, EventError
+from balog.common.errors import ConfigError, EventError
+from balog.common.storage import StorageError
+from balog.common.suggestions import suggest
 from balog.event import FACILITY_VERSION, Level
-from balog.storage import StorageError
-from balog.suggestions import suggest
 from balog.topics.archives import day_of, derive_id, read_time
 
 FORMS = ("auto", "events", "sqs", "old", "singer", "stderr")

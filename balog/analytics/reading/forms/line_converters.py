@@ -26,7 +26,7 @@ from balog.analytics.reading.forms.converter import (
     write_time,
 )
 from balog.analytics.reading.validation import AnyObject, count_events, normalize_line, try_decode
-from balog.errors import EventError
+from balog.common.errors import EventError
 from balog.event import MAX_CHANNEL_LENGTH
 from balog.singer.log_line import LogLine
 from balog.singer.messages import LogMessage, parse_log, to_event

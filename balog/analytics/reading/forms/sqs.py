@@ -15,7 +15,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from balog.analytics.reading.blocks import RAW_LIMIT, BadLine, Block, Damage, oversized
 from balog.analytics.reading.forms.converter import EventLines, FormConverter, Origin, pieces
 from balog.analytics.reading.validation import try_decode
-from balog.errors import split_refusal
+from balog.common.errors import split_refusal
 from balog.event import MAX_EVENT_BYTES
 from balog.topics.sqs.codec import claim_size, decode_body, unwrap
 

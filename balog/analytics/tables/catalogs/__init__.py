@@ -1,0 +1,1 @@
+"""Where tables are: a folder, Hive, Delta."""

@@ -1,0 +1,201 @@
+"""Opens and reads tables at a location: a folder of Parquet files, or a catalog.
+
+Catalogs are ``hive:DB?location=DIR`` and ``delta:DIR``. Their tables are in a folder on a disk that the driver and all
+executors see, with the log of loads and the staged batches.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import parse_qsl
+
+from balog.analytics.tables.log import has_log
+from balog.analytics.tables.store import ROLLUPS, TableError
+from balog.common.errors import ConfigError, MissingExtraError
+from balog.common.local_path import check_variables
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import DataType, StructType
+
+    from balog.analytics.rollups import Rollups
+    from balog.analytics.tables.parquet import ParquetStore
+
+_NAME = re.compile(r"\w+")
+
+
+class CatalogLocation(NamedTuple):
+    """A parsed location in a catalog.
+
+    Attributes:
+        kind: ``hive`` or ``delta``.
+        name: the database; the tables' folder for Delta.
+        folder: the folder of a database's tables; "" for its own.
+    """
+
+    kind: str
+    name: str
+    folder: str = ""
+
+
+def parse_location(location: str) -> CatalogLocation:
+    """Parse a location in a catalog.
+
+    Raises:
+        ConfigError: it is not of the catalog's form.
+        MissingExtraError: the catalog's package is not installed.
+    """
+    kind, _, rest = location.partition(":")
+    name, _, query = rest.partition("?")
+    options = dict(parse_qsl(query, keep_blank_values=True))
+    folder = options.pop("location", "")
+    if kind == "hive":
+        if not _NAME.fullmatch(name) or options:
+            raise ConfigError("is not of the form hive:DATABASE?location=FOLDER", location)
+    elif not name or options or folder:
+        raise ConfigError("is not of the form delta:FOLDER", location)
+    if "://" in folder or (kind == "delta" and "://" in name.removeprefix("file://")):
+        raise ConfigError("location has to be a folder on a disk that all executors see", location)
+    if kind == "delta" and find_spec("deltalake") is None:
+        raise MissingExtraError("tables in delta:…", "delta")
+    return CatalogLocation(kind, name, folder)
+
+
+def session_settings(location: str) -> dict[str, str]:
+    """Return the Spark settings that a session for a location needs."""
+    return {"spark.sql.catalogImplementation": "hive"} if location.startswith("hive:") else {}
+
+
+def quoted(*names: str) -> str:
+    """Return a name of several parts as a quoted identifier of Spark's SQL."""
+    return ".".join("`" + name.replace("`", "``") + "`" for name in names)
+
+
+def text(value: str) -> str:
+    """Return a string literal of Spark's SQL."""
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def columns_of(schema: StructType) -> str:
+    """Return the column list of CREATE TABLE, ``date`` last."""
+    return ", ".join([*(f"{quoted(column.name)} {_ddl(column.dataType)}" for column in schema), "`date` date"])
+
+
+def _ddl(kind: DataType) -> str:
+    """Return a type in Spark's SQL, with every name quoted."""
+    from pyspark.sql import types as t
+
+    if isinstance(kind, t.StructType):
+        return "struct<" + ", ".join(f"{quoted(field.name)}: {_ddl(field.dataType)}" for field in kind) + ">"
+    if isinstance(kind, t.ArrayType):
+        return f"array<{_ddl(kind.elementType)}>"
+    if isinstance(kind, t.MapType):
+        return f"map<{_ddl(kind.keyType)}, {_ddl(kind.valueType)}>"
+    return kind.simpleString()
+
+
+CATALOGS = ("hive:", "delta:")
+"""Prefixes of locations in a catalog; ``balog.analytics.tables.<catalog>.open_store(spark, location)`` opens one."""
+
+
+def check_location(location: str) -> None:
+    """Check that tables can be at a location, before anything is written there.
+
+    Raises:
+        ConfigError: it is empty, the URL of a store, in an unknown catalog, or a file.
+        MissingExtraError: the catalog's package is not installed.
+    """
+    if not location.strip():
+        raise ConfigError("the tables' place is empty; give a folder, or . for this one", "--tables")
+    if re.match(r"[A-Za-z][\w+.-]+:", location) and not location.startswith((*CATALOGS, "file:")):
+        raise ConfigError(
+            "is not a folder; give one (./NAME where it has a colon), hive:… or delta:…", location.partition("?")[0]
+        )
+    if location.startswith(CATALOGS):
+        parse_location(location)
+    check_variables(location, location.partition("?")[0])
+    if os.path.isfile(location):
+        raise ConfigError("is a file; give a folder for the tables", location)
+
+
+def is_tables(location: str) -> bool:
+    """Return whether tables are at a location: it names a catalog, or a folder that ``balog load`` wrote."""
+    return location.startswith(CATALOGS) or has_log(location)
+
+
+def open_store(spark: SparkSession, location: str) -> ParquetStore:
+    """Open the store at a location, which need not exist yet.
+
+    Raises:
+        ConfigError, MissingExtraError: see ``check_location``.
+        TableError: the store can't be reached.
+    """
+    check_location(location)
+    catalog = next((name for name in CATALOGS if location.startswith(name)), "")
+    if catalog:
+        module = import_module(f"balog.analytics.tables.catalogs.{catalog[:-1]}")
+        store: ParquetStore = module.open_store(spark, location)
+        return store
+    from balog.analytics.tables.parquet import ParquetStore
+
+    return ParquetStore(spark, location)
+
+
+class Tables:
+    """Tables as frames; open them with ``open_tables``."""
+
+    def __init__(self, store: ParquetStore) -> None:
+        self._store = store
+
+    @property
+    def location(self) -> str:
+        """The location that they were opened by."""
+        return self._store.location
+
+    def names(self) -> list[str]:
+        """Return the names of all tables, rollups included, sorted."""
+        return self._store.names()
+
+    def frame(self, name: str, since: datetime | None = None, until: datetime | None = None) -> DataFrame:
+        """Return a table's columns and ``date date``, the UTC day of each row.
+
+        Args:
+            name: the table.
+            since, until: the frame may omit days and files outside of this time; it does not filter rows.
+
+        Raises:
+            TableError: there is no such table.
+        """
+        return self._store.frame(name, since, until)
+
+    def rollups(self, since: datetime | None = None, until: datetime | None = None) -> Rollups:
+        """Return the stored rollups of the hours that begin at or after ``since`` and before ``until``.
+
+        Raises:
+            TableError: these tables have no rollups.
+        """
+        from balog.analytics.rollups import Rollups
+        from balog.analytics.rollups.frames import hours_between
+
+        frames = {}
+        for name, table in ROLLUPS.items():
+            frame = self.frame(table, since, until)
+            frames[name] = (hours_between(frame, since, until) if "hour" in frame.columns else frame).drop("date")
+        return Rollups(**frames)
+
+
+def open_tables(spark: SparkSession, location: str) -> Tables:
+    """Open the tables at a location.
+
+    Raises:
+        TableError: there are none.
+    """
+    if not is_tables(location):
+        raise TableError("there are no tables; load some: balog load SOURCE --tables PLACE", location)
+    return Tables(open_store(spark, location))

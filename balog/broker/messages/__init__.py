@@ -1,0 +1,1 @@
+"""Singer messages in the pipe: recognized, edited, counted, quarantined."""

@@ -1,0 +1,1 @@
+"""Options, output and signals of all commands."""

@@ -1,0 +1,229 @@
+"""``balog watch backtest``: the alerts that monitors would have sent over the events of tables."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from datetime import datetime, timedelta, timezone
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+import msgspec
+
+from balog.cli.shared import options
+from balog.cli.shared.output import exit_if_invalid, print_table, utc
+from balog.cli.shared.spark import SparkPlace, spark_options
+from balog.cli.watch.tables import ENGINES, stored_rows
+from balog.common.counts import counted
+from balog.common.errors import ConfigError, MissingExtraError
+from balog.event import Event
+from balog.ui.files import check_page_path, write_page
+from balog.watch.config.durations import format_duration, parse_duration
+from balog.watch.config.monitors import MonitorConfig
+from balog.watch.config.monitors_file import find_monitor_problems
+from balog.watch.history.backtest import Backtest, Firing, run_backtest, select_events, training_seconds
+from balog.watch.history.backtest_processes import run_in_processes
+from balog.watch.history.tracks import Tracks
+from balog.watch.source import SourceEvents, unique_events
+
+SHOWN = 50
+"""Firings in the table for people."""
+
+
+class HistoryPlace(NamedTuple):
+    """The stored events to read: the tables or files, how long back, to when, and the engine."""
+
+    location: str | None
+    length: str
+    until: str | None
+    engine: str
+    spark_place: SparkPlace
+    sources: tuple[Path, ...] = ()
+
+    def times(self, end: datetime | None = None) -> tuple[datetime, datetime]:
+        """Return the beginning and the end.
+
+        Args:
+            end: the end if no option names one; now if omitted.
+
+        Raises:
+            ConfigError: an option is wrong, or there are no tables.
+        """
+        from balog.analytics.reporting.query import moment
+
+        try:
+            back = timedelta(seconds=parse_duration(self.length))
+        except ConfigError as error:
+            raise ConfigError(error.reason, "--backtest") from None
+        if not back:
+            raise ConfigError("want a time above 0, such as 90d", "--backtest")
+        until = end
+        if until is None or self.until is not None:
+            until = moment(self.until or "now", datetime.now(timezone.utc), "--until")
+        return until - back, until
+
+    def tables(self) -> str:
+        """Return the location of the tables.
+
+        Raises:
+            ConfigError: it was not given.
+        """
+        if self.location is None:
+            raise ConfigError("give --tables PLACE or --source FILE", "the command line")
+        return self.location
+
+
+@click.command("backtest")
+@click.argument("path", metavar="MONITORS", type=click.Path(path_type=Path))
+@click.option("--tables", "location", metavar="PLACE", help="The tables of `balog load`.")
+@click.option(
+    "--backtest", "length", default="90d", show_default=True, metavar="TIME", help="How long back firings count."
+)
+@click.option("--until", metavar="TIME", help="The end: a date, RFC 3339, or 24h, 7d before now. Default: now.")
+@options.repeated(
+    "--source",
+    "sources",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="A file of events instead of tables. --until is the time of its last event by default.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document.")
+@click.option(
+    "--html",
+    type=options.FilePath(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write a page with the series, their limits and the alerts; it opens offline.",
+)
+@options.choice("--engine", of=ENGINES, default="auto", help="auto: DuckDB for up to 5 GB in a folder, else Spark.")
+@spark_options
+def command(
+    path: Path, location: str | None, length: str, until: str | None, sources: tuple[Path, ...], as_json: bool,
+    html: Path | None, engine: str, spark_place: SparkPlace,
+) -> None:  # fmt: skip
+    """Show which alerts the monitors of MONITORS would have sent, when, for how long, and how many a week.
+
+    Monitors learn from the events before that time, too, as far back as they keep a history.
+
+    \b
+    balog watch monitors.yaml --tables tables --backtest 90d
+    balog watch monitors.yaml --tables tables --backtest 90d --json
+    balog watch monitors.yaml --tables tables --backtest 90d --html backtest.html
+    balog watch backtest monitors.yaml --source day.jsonl
+    """
+    file, problems = find_monitor_problems(path)
+    exit_if_invalid(path, problems, 2)
+    assert file is not None  # noqa: S101
+    place = HistoryPlace(location, length, until, engine, spark_place, sources)
+    tracks = None
+    if html is not None:
+        if any(find_spec(name) is None for name in ("jinja2", "vl_convert")):
+            raise MissingExtraError("balog watch --html", "embedded")
+        check_page_path(html)
+        tracks = Tracks()
+    result = backtest(file.monitors, place, tracks)
+    if html is not None and tracks is not None:
+        from balog.watch.history.history_page import make_page
+
+        write_page(html, make_page(result, tracks, location or ", ".join(map(str, sources))))
+        click.echo(f"balog watch: wrote {html}", err=True)
+    if as_json:
+        sys.stdout.write(msgspec.json.encode(result).decode() + "\n")
+    else:
+        _print(result)
+
+
+def backtest(monitors: list[MonitorConfig], place: HistoryPlace, tracks: Tracks | None = None) -> Backtest:
+    """Replay the events of tables or of files.
+
+    Args:
+        tracks: records the verdicts.
+
+    Raises:
+        ConfigError: the place is wrong.
+    """
+    if place.sources:
+        return _of_files(monitors, place, tracks)
+    since, until = place.times()
+    first = since - timedelta(seconds=training_seconds(monitors))
+    with stored_rows(
+        place.tables(), select_events(monitors), first, until, place.engine, place.spark_place
+    ) as rows:  # fmt: skip
+        from balog.analytics.querying.stored_events import event_of
+
+        if tracks is None:
+            return run_in_processes(monitors, rows, event_of, since.timestamp(), until.timestamp())
+        return _replay(monitors, map(event_of, rows), since, until, tracks)
+
+
+def _of_files(monitors: list[MonitorConfig], place: HistoryPlace, tracks: Tracks | None) -> Backtest:
+    if place.location is not None or place.engine != "auto":
+        raise ConfigError("--tables and --engine exclude --source", "the command line")
+    source = SourceEvents(place.sources)
+    if source.invalid_lines:
+        click.echo(f"balog watch: left out {counted(source.invalid_lines, 'line')} without an event", err=True)
+    last = source.events[-1].header.timestamp if source.events else datetime.now(timezone.utc)
+    since, until = place.times(last + timedelta(microseconds=1))  # with the last event
+    return _replay(monitors, unique_events(source.events), since, until, tracks)
+
+
+def _replay(
+    monitors: list[MonitorConfig], events: Iterable[Event], since: datetime, until: datetime, tracks: Tracks | None
+) -> Backtest:
+    if tracks is not None:
+        tracks.since = since.timestamp()
+    on_verdict = None if tracks is None else tracks.add
+    return run_backtest(monitors, events, since.timestamp(), until.timestamp(), on_verdict)
+
+
+def _print(result: Backtest) -> None:
+    head = ("monitor", "kind", "series", "alerts", "silenced", "a week", "time", "longest")
+    has_weeks = result.until - result.since >= timedelta(days=1)  # less says nothing of a week
+    rows = [
+        (one.name, one.kind, f"{one.series:,}", f"{one.firings:,}", f"{one.silenced:,}",
+         f"{one.per_week:.2f}" if has_weeks else "–",
+         _span(one.seconds), _span(one.longest))
+        for one in result.monitors
+    ]  # fmt: skip
+    print_table([head, *rows])
+    if result.firings:
+        click.echo()
+        firings = [
+            (utc(one.started), _sent(one), _span(one.seconds) if one.ended else "fires still", one.key, one.reason)
+            for one in result.firings[:SHOWN]
+        ]
+        print_table([("began", "sent", "for", "series", "reason"), *firings])
+    left = len(result.firings) - SHOWN
+    if left > 0:
+        click.echo(f"{counted(left, 'more alert')}; --json has them")
+    for one in result.monitors:
+        if one.note:
+            click.echo(f"balog watch: {one.name}: {one.note}", err=True)
+        elif one.learning:
+            click.echo(f"balog watch: {one.name}: {one.learning:,} of {one.series:,} series were learning", err=True)
+        elif not one.series:
+            click.echo(f"balog watch: {one.name}: no event belongs to it; check pipeline, stream, where", err=True)
+    if result.refused:
+        click.echo(f"balog watch: {result.refused:,} values of too many series were not judged", err=True)
+    asked = (result.until - result.since).total_seconds()
+    if result.events and result.with_events < asked * 0.9:
+        covered = format_duration(result.with_events)
+        click.echo(f"balog watch: there are events of {covered} only; a week is counted from these", err=True)
+    total = sum(one.firings for one in result.monitors)
+    click.echo(
+        f"balog watch: {counted(result.events, 'event')}, {counted(total, 'alert')} from {utc(result.since)} to "
+        f"{utc(result.until)}",
+        err=True,
+    )
+
+
+def _sent(firing: Firing) -> str:
+    """Return when an alert reached people."""
+    if firing.sent is None:
+        return "silenced"
+    return "at once" if firing.sent == firing.started else utc(firing.sent)
+
+
+def _span(seconds: float) -> str:
+    return format_duration(seconds) if seconds else "–"

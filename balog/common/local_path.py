@@ -1,0 +1,58 @@
+"""Check and expand paths on local disk from configs, options and URLs of topics."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from balog.common.errors import ConfigError
+
+__all__ = ["check_variables", "local_path", "state_folder"]
+
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+_VARIABLE = re.compile(r"\$\{[^}]*\}|^\$[A-Za-z_]\w*(?=/|$)")
+
+
+def local_path(text: str, field: str = "path") -> str:
+    """Return a path on local disk, with a leading ``~`` expanded.
+
+    Args:
+        text: the original path.
+        field: its name in the config, for errors.
+
+    Raises:
+        ConfigError: the path is a URL, has a variable, which nothing expands, or ``~`` of an unknown user.
+    """
+    if _URL.match(text):
+        raise ConfigError("is a URL; give a path on local disk", path=field)
+    check_variables(text, field)
+    if not text.startswith("~"):
+        return text
+    expanded = os.path.expanduser(text)
+    if expanded.startswith("~"):
+        raise ConfigError(f"{text.partition('/')[0]!r:.40} has no home folder; write the path out", path=field)
+    return expanded
+
+
+def check_variables(text: str, field: str = "path") -> None:
+    """Reject ``${NAME}`` anywhere and ``$NAME`` as the first folder, because variables are not expanded.
+
+    Raises:
+        ConfigError: the text has a variable.
+    """
+    if found := _VARIABLE.search(text):
+        raise ConfigError(f"holds {found[0]:.60}, and variables are not expanded here; write the value", path=field)
+
+
+def state_folder(problem: str) -> Path:
+    """Return ``$XDG_STATE_HOME/balog``, for state of this user on this machine; ``~/.local/state/balog`` by default.
+
+    Raises:
+        ConfigError: this user has no home directory; ``problem`` is the text.
+    """
+    state = os.environ.get("XDG_STATE_HOME", "")
+    try:
+        return (Path(state) if os.path.isabs(state) else Path("~/.local/state").expanduser()) / "balog"
+    except RuntimeError:
+        raise ConfigError(problem) from None

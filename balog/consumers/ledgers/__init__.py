@@ -1,0 +1,1 @@
+"""Ledgers: which handler has finished which event."""

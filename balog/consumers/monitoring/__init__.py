@@ -1,0 +1,1 @@
+"""What an engine reports: failures, metrics, health, lag."""

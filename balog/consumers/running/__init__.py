@@ -1,0 +1,1 @@
+"""The run of an engine: receive, queue, call, settle."""

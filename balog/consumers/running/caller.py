@@ -1,0 +1,199 @@
+"""The steps around each call of a handler: ledger, hooks, logging context, results."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, suppress
+from typing import Any
+
+from balog.common.errors import TopicError
+from balog.consumers.consumer import ReceivedEvent
+from balog.consumers.hooks import Work
+from balog.consumers.ledgers.ledger import LedgerEntry, remembers
+from balog.consumers.outcomes import Retry
+from balog.consumers.queueing.attempts import read
+from balog.consumers.queueing.delivery import HandlerCall, HandlerTask
+from balog.consumers.queueing.scheduling import GRACE
+from balog.consumers.queueing.task_results import Disposition, TaskResult, find_halt, results_of
+from balog.consumers.routing import causes
+from balog.consumers.running.leases import extend
+from balog.consumers.running.run_context import RunContext
+from balog.log.context import bound
+from balog.topics.lease_clock import uptime
+
+FRESH = 1.0
+"""Seconds after which the ledger is asked again about an event that waits for its call."""
+
+
+class HandlerCaller:
+    """Prepares calls of handlers and reports their results to the schedule."""
+
+    def __init__(self, context: RunContext) -> None:
+        self._context = context
+        self._schedule = context.schedule
+        self._hooks = context.hooks
+        self._group = context.settings.group
+        self._pid = os.getpid()
+        self._remembers = remembers(context.ledger)
+
+    def prepare(self, call: HandlerCall) -> Any:
+        """Return the handler's argument: an event (or a received one), or a list of those for a batch.
+
+        Raises:
+            Retry: the ledger does not answer, or no event of the call is left.
+        """
+        self._stay_one_process()
+        self._drop(call)
+        if call.is_suspect:
+            self._mark(call)
+        events = call.events = [task.take_event() for task in call.tasks]
+        handler = call.handler
+        if self._hooks.watch_calls:
+            topic = call.tasks[0].delivery.subscription.name
+            attempt = max(task.attempt for task in call.tasks)
+            call.work = Work(topic, handler.consumer, tuple(events), attempt)
+            self._hooks.call(self._hooks.before_process, call.work)
+        call.started = time.perf_counter()
+        if handler.takes_messages:
+            received = [ReceivedEvent(event, task.delivery.message) for event, task in zip(events, call.tasks)]
+            return received if handler.batch is not None else received[0]
+        return list(events) if handler.batch is not None else events[0]
+
+    def _drop(self, call: HandlerCall) -> None:
+        """Drop messages that are no longer this process's, and events that another process has handled meanwhile."""
+        asked = []
+        now = uptime()
+        waited = [task.delivery for task in call.tasks if task.delivery.leased_until <= now]
+        late = [delivery for delivery in waited if delivery.is_revivable(self._group)]
+        if late:  # this process was too busy to extend them
+            with suppress(TopicError):
+                extend(late[0].subscription, self._group, late, self._context.settings.lease)
+        for task in call.tasks:
+            delivery = task.delivery
+            if not delivery.is_held(self._group):
+                call.dropped[task] = False
+            elif delivery.message.attempts > 1 or delivery.known_at < now - FRESH:
+                asked.append(task)
+        if asked and self._remembers:
+            for task in self._known([task for task in asked if task.delivery.may_be_known]):
+                call.dropped[task] = True
+        if call.dropped:
+            call.tasks = [task for task in call.tasks if task not in call.dropped]
+            if not call.tasks:
+                raise Retry("no event of the call is left")
+
+    def _known(self, tasks: Sequence[HandlerTask]) -> list[HandlerTask]:
+        if not tasks:
+            return []
+        try:
+            known = self._context.ledger.known(self._group, [task.delivery.id for task in tasks])
+        except TopicError as error:
+            raise Retry(str(error), after=5.0) from error
+        found = []
+        for task in tasks:
+            delivery = task.delivery
+            text = known.get(delivery.id, {}).get(f"{delivery.subscription.ledger_prefix}{task.handler.name}")
+            entry = read(text) if text is not None else None
+            if entry is not None and entry.is_success and entry.holds_for(delivery.message.generation):
+                found.append(task)
+        return found
+
+    def _mark(self, call: HandlerCall) -> None:
+        """Record that the call never ended, in case the process ends before :meth:`_unmark`."""
+        task = call.tasks[0]
+        try:
+            self._context.ledger.record(self._group, [task.delivery.calls_entry(call.handler.name, task.calls_unended)])
+        except TopicError as error:
+            raise Retry(str(error), after=5.0) from error
+
+    def _unmark(self, call: HandlerCall, result: TaskResult) -> LedgerEntry:
+        """Return the entry for the result of the call."""
+        task = call.tasks[0]
+        delivery, name = task.delivery, call.handler.name
+        if result.disposition is Disposition.SUCCEEDED:
+            return delivery.success_entry(name)
+        if result.disposition is Disposition.DEAD:
+            return delivery.giving_up_entry(name, result.reason)
+        return delivery.calls_entry(name, task.calls_after(result.disposition is Disposition.FAILED))
+
+    def binding(self, call: HandlerCall) -> AbstractContextManager[None]:
+        """Return a context that marks events logged by the handler with ``caused_by``, so that they never return to it.
+
+        For a batch it names the first event, and all the consumers that led to any event of the batch.
+        """
+        name = call.handler.name
+        names = [name]
+        for event in call.events:
+            if "caused_by" in event.header.context:
+                names = [name for name in causes(event) if name not in names] + names
+        return bound(caused_by={"event": call.events[0].header.id, "consumers": names})
+
+    def end(self, call: HandlerCall, error: BaseException | None) -> None:
+        """Report the end of a call, in the thread that ran it."""
+        self._stay_one_process()
+        try:
+            self._end(call, error)
+        except BaseException as broken:  # such as a ledger's; otherwise the thread would end silently and the run never
+            self._context.fail(broken)
+
+    def _end(self, call: HandlerCall, error: BaseException | None) -> None:
+        if call.is_over:  # it took too long, and its results are already decided
+            self._schedule.finish(call, ())
+            return
+        halt = find_halt(error) if error is not None else None
+        if halt is not None:
+            self._context.fail(halt)  # first, so that no event of the call is tried again
+        results = results_of(call, error)
+        if call.tasks:
+            self._record(call, results)
+            self._report(call, error, results)
+        self._schedule.finish(call, results)
+
+    def _record(self, call: HandlerCall, results: Sequence[TaskResult]) -> None:
+        """Record at once a suspect's result, and successes that another process, which got the event, would repeat."""
+        name = call.handler.name
+        entries = [self._unmark(call, results[0])] if call.is_suspect else []
+        for task, disposition, *_ in results[len(entries) :]:
+            if disposition is Disposition.SUCCEEDED and not task.delivery.is_held(self._group):
+                entries.append(task.delivery.success_entry(name))
+        if entries:
+            with suppress(TopicError):  # the settler records it a moment later
+                self._context.ledger.record(self._group, entries)
+
+    def _stay_one_process(self) -> None:
+        """End a child process that a handler forked and that returned from it: its parent owns the messages."""
+        if os.getpid() != self._pid:
+            os._exit(1)
+
+    def overrun(self, call: HandlerCall) -> None:
+        """Ask a call that passed its deadline to end, or go on without it."""
+        if call.cancel is not None and not call.is_expired:
+            self._schedule.allow(call, GRACE)
+            call.cancel()
+            return
+        error = timeout_error(call)
+        results = results_of(call, error)
+        if self._schedule.abandon(call, results):
+            self._report(call, error, results)
+            if call.retire is not None:
+                call.retire()
+
+    def _report(self, call: HandlerCall, error: BaseException | None, results: Sequence[TaskResult]) -> None:
+        if error is not None:
+            self._context.failure_log.log_results(results)
+        work = call.work
+        if work is None:
+            return
+        hooks = self._hooks
+        hooks.call(hooks.after_process, work, error, time.perf_counter() - call.started)
+        if error is not None and hooks.retried:
+            for event, result in zip(work.events, results):
+                if result.error is not None and result.disposition not in (Disposition.SUCCEEDED, Disposition.DEAD):
+                    hooks.call(hooks.retried, work, event, result.error, result.delay)
+
+
+def timeout_error(call: HandlerCall) -> TimeoutError:
+    """Return the error of a call that took longer than its consumer's timeout."""
+    return TimeoutError(f"no end after {call.handler.timeout:g} s")

@@ -1,0 +1,200 @@
+"""The settler: threads that ack, release and dead-letter messages, many at once.
+
+The ledger's entries are written first. A kill at any moment leaves either a settled message, or one that is delivered
+again with everything on record that its consumers had done by then.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from balog.common.backoff import Backoff, BackoffSequence
+from balog.common.errors import TopicError
+from balog.consumers.ledgers.ledger import LedgerEntry
+from balog.consumers.queueing.delivery import MessageDelivery, Subscription
+from balog.consumers.running.run_context import RunContext
+from balog.topics import GivenUp
+from balog.topics.lease_clock import uptime
+
+FIRST_PAUSE = 1.0
+LONGEST_PAUSE = 60.0
+LISTED_TYPES = 20
+"""How many payload types of unwanted events are counted by their names."""
+"""Seconds between tries while a topic or the ledger is out of reach."""
+
+log = logging.getLogger("balog.consumers")
+
+
+class Settler:
+    """Settles the deliveries that the schedule concluded.
+
+    Args:
+        threads: the number of settling threads, for backends that accept few messages per call.
+    """
+
+    def __init__(self, context: RunContext, threads: int) -> None:
+        self._context = context
+        self._settlements = context.schedule.settlements
+        self._group = context.settings.group
+        self._lock = threading.Lock()
+        self._unrecorded: list[LedgerEntry] = []
+        self.kept: set[int] = set()
+        """Hashes of the ids of unwanted events that were returned to their topics."""
+        self._nap = threading.Event()
+        self.threads = [
+            threading.Thread(target=self._run, name=f"balog-settler-{number}", daemon=True)
+            for number in range(1, 1 + threads)
+        ]
+
+    def hurry(self) -> None:
+        """Do not wait between tries any more: the run is about to end."""
+        self._nap.set()
+
+    def _run(self) -> None:
+        delays = BackoffSequence(Backoff(FIRST_PAUSE, LONGEST_PAUSE))
+        while (found := self._settlements.wait()) is not None:
+            concluded, early = found
+            with self._lock:
+                self._unrecorded += early
+            try:
+                self._settle(concluded)
+                delays.reset()
+            except TopicError as error:
+                if self._nap.is_set():
+                    log.warning("%s; what was in flight comes back when its lease runs out", error)
+                    return
+                self._settlements.put_back([one for one in concluded if one.message.receipt in one.subscription.held])
+                delay = delays.next()
+                if self._context.is_patient and error.retryable:
+                    log.warning("%s; trying again in %g s", error, delay)
+                else:
+                    self._context.fail(error)
+                self._nap.wait(delay)
+            except BaseException as error:
+                self._context.fail(error)
+                return
+
+    def _settle(self, concluded: Sequence[MessageDelivery]) -> None:
+        with self._lock:
+            early, self._unrecorded = self._unrecorded, []
+        entries = list(early)
+        must_last = bool(early)
+        for delivery in concluded:
+            if delivery.entries and _needs_record(delivery):
+                entries += delivery.entries
+                must_last = must_last or not _is_acked(delivery)
+        if entries:
+            try:
+                self._context.ledger.record(self._group, entries, durable=must_last)
+            except TopicError:
+                with self._lock:
+                    self._unrecorded += early
+                raise
+            for delivery in concluded:
+                delivery.entries = []
+        for subscription, deliveries in _grouped(concluded, lambda delivery: delivery.subscription):
+            if acked := [one for one in deliveries if _is_acked(one)]:
+                self._ack(subscription, acked)
+            self._release(subscription, [one for one in deliveries if _is_released(one)])
+            if dead := [one for one in deliveries if one.gave_up and not _is_released(one)]:
+                self._dead_letter(subscription, dead)
+
+    def _ack(self, subscription: Subscription, deliveries: Sequence[MessageDelivery]) -> None:
+        messages = [delivery.message for delivery in deliveries]
+        self._context.hooks.call(self._context.hooks.before_ack, subscription.name, messages)
+        acked = subscription.topic.ack(self._group, messages)
+        if acked < len(messages):  # another process gets them, and must know
+            self._record_successes(deliveries)
+        self._check(subscription, "acks", len(messages), acked)
+        duplicates = sum(delivery.is_duplicate and delivery.unwanted_type is None for delivery in deliveries)
+        with self._lock:
+            unwanted = self._count_unwanted(deliveries)
+            self._context.stats.duplicates += duplicates
+            self._context.stats.succeeded += len(deliveries) - unwanted - duplicates
+        self._context.schedule.remove(deliveries)
+        self._context.hooks.call(self._context.hooks.after_ack, subscription.name, messages)
+
+    def _count_unwanted(self, deliveries: Sequence[MessageDelivery]) -> int:
+        stats, count = self._context.stats, 0
+        for own in (one.unwanted_type for one in deliveries if one.unwanted_type is not None):
+            name = own if own in stats.unwanted_types or len(stats.unwanted_types) < LISTED_TYPES else "other types"
+            stats.unwanted_types[name] = stats.unwanted_types.get(name, 0) + 1
+            count += 1
+        stats.unwanted += count
+        return count
+
+    def _record_successes(self, deliveries: Sequence[MessageDelivery]) -> None:
+        self._context.ledger.record(self._group, [one.success_entry(name) for one in deliveries for name in one.done])
+
+    def _release(self, subscription: Subscription, deliveries: Sequence[MessageDelivery]) -> None:
+        """Release messages, the failed ones first, because others of their key may follow them."""
+        ordered = sorted(deliveries, key=lambda delivery: not delivery.has_failed)
+        for (delay, attempted), some in _grouped(ordered, lambda one: (one.delay or 0.0, one.has_failed)):
+            with subscription.lease_lock:
+                # A queue may accept the receipt of an earlier delivery, and would take the message from its next owner.
+                is_exact, now = subscription.topic.keeps_groups, uptime()
+                messages = [delivery.message for delivery in some if is_exact or delivery.leased_until > now]
+                changed = subscription.topic.release(self._group, messages, delay, attempted=attempted)
+                self._check(subscription, "releases", len(some), changed)
+                kept = [one for one in some if one.unwanted_type is not None and not one.tasks and not one.is_left]
+                self.kept.update(hash((subscription.name, one.message.id)) for one in kept)
+                with self._lock:
+                    self._count_unwanted(kept)
+                self._context.schedule.remove(some)
+
+    def _dead_letter(self, subscription: Subscription, deliveries: Sequence[MessageDelivery]) -> None:
+        given_up = [_give_up(delivery) for delivery in deliveries]
+        changed = subscription.topic.dead_letter_each(self._group, given_up)
+        self._check(subscription, "dead letters", len(deliveries), changed)
+        with self._lock:
+            self._count_unwanted(deliveries)
+            self._context.stats.dead += len(deliveries)
+        self._context.schedule.remove(deliveries)
+        for delivery, one in zip(deliveries, given_up):
+            self._context.hooks.call(
+                self._context.hooks.dead, subscription.name, one.received, delivery.event, one.reason, one.consumers
+            )
+
+    def _check(self, subscription: Subscription, what: str, asked: int, changed: int) -> None:
+        if changed < asked:
+            log.info(
+                "%d of %d %s in %s came too late: those messages are delivered again",
+                asked - changed,
+                asked,
+                what,
+                subscription.name,
+            )
+
+
+def _is_released(delivery: MessageDelivery) -> bool:
+    return delivery.is_left or delivery.delay is not None
+
+
+def _is_acked(delivery: MessageDelivery) -> bool:
+    return not (_is_released(delivery) or delivery.gave_up)
+
+
+def _needs_record(delivery: MessageDelivery) -> bool:
+    # Where every event is one message, an ack is record enough; after a replay, an older dead letter is another one.
+    return not (
+        _is_acked(delivery) and delivery.subscription.topic.keeps_ids and not delivery.message.generation.replay
+    )
+
+
+def _give_up(delivery: MessageDelivery) -> GivenUp:
+    consumers = tuple(name for name in delivery.gave_up if name)
+    split = [text.partition("\n") for text in delivery.gave_up.values()]
+    reason, trace = "; ".join(line for line, _, _ in split), "\n".join(rest for _, _, rest in split if rest)
+    return GivenUp(delivery.message, reason, consumers, trace)
+
+
+def _grouped(
+    deliveries: Iterable[MessageDelivery], key: Callable[[MessageDelivery], Any]
+) -> list[tuple[Any, list[MessageDelivery]]]:
+    groups: dict[Any, list[MessageDelivery]] = {}
+    for delivery in deliveries:
+        groups.setdefault(key(delivery), []).append(delivery)
+    return list(groups.items())

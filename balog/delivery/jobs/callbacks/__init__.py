@@ -1,6 +1,0 @@
-"""Callbacks: post the events of a topic to an endpoint until it accepts them."""
-
-from balog.delivery.jobs.callbacks.endpoint import check_callback
-from balog.delivery.jobs.callbacks.job import CallbackJob
-
-__all__ = ["CallbackJob", "check_callback"]

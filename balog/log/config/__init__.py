@@ -1,0 +1,1 @@
+"""The logger's configuration: its struct, its schema, its checks, the environment."""

@@ -1,0 +1,193 @@
+"""Make events from calls, and write them to the outputs.
+
+``configure`` replaces the ``Recorder``. Loggers ask for the current one at every call, so existing loggers follow.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from balog.common.errors import complain
+from balog.event import LEVELS, Level, decode
+from balog.log.context import ProcessContext
+from balog.log.levels import OFF, ChannelLevels
+from balog.log.output_route import OutputRoute
+from balog.log.outputs import LogOutput
+from balog.log.rendering.callsites import CallsiteFinder
+from balog.log.rendering.renderer import EventRenderer, counting
+from balog.log.values.value_encoder import ValueEncoder
+
+if TYPE_CHECKING:
+    from balog.common.redaction import Redactor
+    from balog.log.values.validation import DeclaredTypeValidator
+
+__all__ = ["OutputRoute", "Recorder"]
+
+
+class Recorder(EventRenderer):
+    """Makes events and writes them to outputs. Never raises, unless ``strict``.
+
+    Args:
+        routes: the outputs.
+        process_context: the context of the process and its threads.
+        redactor: redacts payloads and bound values.
+        levels: the thresholds of channels by pattern; see ``balog.log.levels``.
+        validator: checks payloads of declared types.
+        processors: callables of structlog's form ``(logger, level, event_dict) -> event_dict``, run before a logger's
+            call becomes an event.
+        callsites: finds the caller of a logger, whose place goes to the context.
+        strict: whether errors are raised.
+        encoder: encodes payloads and bound values.
+
+    Attributes:
+        threshold: the lowest level that is written on any channel.
+        lost: number of events that could not be made, or that an output did not accept.
+        is_direct: whether nothing but the level of all channels decides about a logger's call, and nothing changes it.
+    """
+
+    def __init__(
+        self,
+        routes: Sequence[OutputRoute],
+        process_context: ProcessContext,
+        *,
+        redactor: Redactor | None = None,
+        levels: Mapping[str, int] | None = None,
+        validator: DeclaredTypeValidator | None = None,
+        processors: Sequence[Callable[[Any, str, dict[str, Any]], Any]] = (),
+        callsites: CallsiteFinder | None = None,
+        strict: bool = False,
+        encoder: ValueEncoder | None = None,
+    ) -> None:
+        super().__init__(process_context, redactor, validator, callsites, strict, encoder or ValueEncoder())
+        self.routes = tuple(routes)
+        self.processors = tuple(processors)
+        self.lost = 0
+        self._only = self.routes[0] if len(routes) == 1 and routes[0].where is None else None
+        self._has_conditions = any(route.where is not None for route in routes)
+        self._declared_levels = dict(levels or {})
+        self._general = next((route.threshold for route in routes if not route.has_own_level), OFF)
+        self._is_redirected = False
+        self.use_levels({})
+
+    def use_levels(self, overrides: Mapping[str, int]) -> None:
+        """Replace levels of this recorder's configuration, except those that an output has of its own.
+
+        A recorder of ``redirected`` ignores them.
+
+        Args:
+            overrides: thresholds by pattern; an empty pattern is all channels that no other pattern covers.
+        """
+        if self._is_redirected:
+            overrides = {}
+        general = overrides.get("", self._general)
+        for route in self.routes:
+            if not route.has_own_level:
+                route.threshold = general
+        patterns = self._declared_levels | {pattern: level for pattern, level in overrides.items() if pattern}
+        self.levels = ChannelLevels(patterns) if patterns else None
+        self._rest = min((route.threshold for route in self.routes), default=OFF)
+        self.threshold = min([self._rest, *map(self._threshold_under, patterns.values())])
+        self.is_direct = self.levels is None and not self.processors
+
+    def _threshold_under(self, level: int) -> int:
+        return min((route.threshold_under(level) for route in self.routes), default=OFF)
+
+    def threshold_of(self, channel: str) -> int:
+        """Return the lowest level that is written on a channel."""
+        levels = self.levels
+        level = None if levels is None else levels.of(channel)
+        return self._rest if level is None else self._threshold_under(level)
+
+    def redirected(self, routes: Sequence[OutputRoute], *, strict: bool) -> Recorder:
+        """Return a recorder that makes the same events for other outputs, without levels."""
+        recorder = Recorder(
+            routes,
+            self.process_context,
+            redactor=self.redactor,
+            validator=self.validator,
+            processors=self.processors,
+            callsites=self.callsites,
+            strict=strict,
+            encoder=self.encoder,
+        )
+        recorder._is_redirected = True
+        return recorder
+
+    def record(
+        self,
+        level: Level,
+        channel: str,
+        payload: Any,
+        bound: Mapping[str, Any],
+        encoded_bound: bytes,
+        nanoseconds: int | None = None,
+    ) -> None:
+        """Write one event.
+
+        Args:
+            channel: of any length; cut to a channel's length.
+            bound: the logger's own part of the context.
+            encoded_bound: the same, from ``encode_context``.
+            nanoseconds: since the epoch; None for now.
+        """
+        self.write(level, self.render(level, channel, payload, bound, encoded_bound, nanoseconds), channel)
+
+    def write(self, level: str, event: bytes, channel: str = "") -> None:
+        """Write an encoded event, whose level passes, to every matching output.
+
+        A failing output does not affect the others.
+        """
+        only = self._only
+        if only is not None:
+            try:
+                only.output.write(level, event)
+            except Exception as error:
+                self._failed(only, error)
+                if self.strict:
+                    raise
+            return
+        number = LEVELS[level]
+        whole = decode(event) if self._has_conditions else None
+        is_covered = self.levels is not None and self.levels.of(channel) is not None
+        for route in self.routes:
+            if number >= route.threshold or (is_covered and not route.has_own_level):
+                try:
+                    if route.where is None or whole is None or route.where(whole):
+                        route.output.write(level, event)
+                except Exception as error:
+                    self._failed(route, error)
+                    if self.strict:
+                        raise
+
+    def _failed(self, route: OutputRoute, error: Exception) -> None:
+        with counting:
+            self.lost += 1
+            route.lost += 1
+            is_first = route.lost == 1
+        if is_first and route.name != "stderr":
+            complain(f"output {route.name}: {type(error).__name__}: {error}; rejected events are counted")
+
+    def failed(self) -> None:
+        """Count an event that could not be made."""
+        with counting:
+            self.lost += 1
+
+    def flush(self, deadline: float = 5.0) -> int:
+        """Wait at most ``deadline`` seconds for delivery of queued events; return the number of lost events so far."""
+        return self.lost + self._each_output(lambda output, seconds: output.flush(seconds), deadline)
+
+    def close(self, deadline: float = 5.0) -> int:
+        """Flush, and close the outputs."""
+        return self.lost + self._each_output(lambda output, seconds: output.close(seconds), deadline)
+
+    def _each_output(self, act: Callable[[LogOutput, float], int], deadline: float) -> int:
+        until = time.monotonic() + deadline
+        lost = 0
+        for route in self.routes:
+            try:
+                lost += act(route.output, max(0.0, until - time.monotonic()))
+            except Exception as error:
+                self._failed(route, error)
+        return lost

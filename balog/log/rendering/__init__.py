@@ -1,0 +1,1 @@
+"""The bytes of an event: header, context, call site, payload."""

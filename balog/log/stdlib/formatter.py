@@ -1,0 +1,73 @@
+"""The formatter of the standard library's logging that makes a record an event."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from balog.common.errors import ConfigError
+from balog.event import Event, Level
+from balog.log import configuration
+from balog.log.calls.guard import guarded
+from balog.log.logger import level_of
+from balog.log.outputs.stdio import singer_line
+from balog.log.recorder import Recorder
+from balog.log.stdlib.records import Naming, fallback_payload, read_record
+from balog.log.values.json_values import safe_str
+
+__all__ = ["EventFormatter"]
+
+
+class EventFormatter(logging.Formatter):
+    """Formats a record as the event that ``EventHandler`` would write, for any other handler.
+
+    Args:
+        fmt: ``json`` for the event in one line, the default, or ``singer`` for a LOG message. Configs of the standard
+            library set it as ``format``.
+        channel: the channel of all records, instead of their loggers' names.
+        prefix: put before the loggers' names.
+
+    Raises:
+        ConfigError: another format, or ``channel`` or ``prefix`` is not a text.
+    """
+
+    def __init__(
+        self,
+        fmt: str | None = None,
+        datefmt: str | None = None,
+        style: Any = "%",
+        validate: bool = True,
+        *,
+        channel: str | None = None,
+        prefix: str | None = None,
+        defaults: Any = None,
+    ) -> None:
+        super().__init__()
+        self.form = fmt or "json"
+        if self.form not in ("json", "singer"):
+            raise ConfigError(f"no format {self.form[:80]!r}; there are json, singer", "EventFormatter")
+        self.naming = Naming.checked(channel, prefix, "EventFormatter")
+
+    @guarded(lambda self, record: "")
+    def format(self, record: logging.LogRecord) -> str:
+        """Return a record as one line, without a newline."""
+        recorder = configuration.current()
+        try:
+            level, event = self._render(record, recorder)
+        except Exception as error:
+            if recorder.strict:
+                raise
+            recorder.changed()
+            level = level_of(record.levelno)
+            event = recorder.render(level, safe_str(record.name), fallback_payload(record, level, error), {}, b"")
+        line = singer_line(level, event)[:-1] if self.form == "singer" else event
+        return line.decode()
+
+    def _render(self, record: logging.LogRecord, recorder: Recorder) -> tuple[Level, bytes]:
+        found = read_record(record, recorder, self.naming)
+        if isinstance(found, Event):
+            return found.level or level_of(record.levelno), recorder.render_foreign(found)
+        context = recorder.encode_context(found.context)
+        return found.level, recorder.render(
+            found.level, found.channel, found.payload, found.context, context, found.nanoseconds
+        )

@@ -1,0 +1,92 @@
+"""The handler of the standard library's logging that writes events."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import Any
+
+from balog.event import LEVELS, Event
+from balog.log import configuration
+from balog.log.calls.guard import guarded
+from balog.log.logger import emit, level_of
+from balog.log.outputs import calls
+from balog.log.outputs.stdlib import EVENT_ATTRIBUTE, made_here
+from balog.log.recorder import Recorder
+from balog.log.stdlib.records import Naming, fallback_payload, read_record
+from balog.log.values.json_values import safe_str
+from balog.log.values.validation import PayloadError
+
+__all__ = ["EventHandler"]
+
+_thread = threading.local()
+_OWN_THREADS = "balog "
+
+
+class EventHandler(logging.Handler):
+    """Writes each record as an event to the outputs of ``balog.configure``. Raises only if configured ``strict``.
+
+    A record that already is an event (an ``Event``, its dict or JSON line, a Singer LOG message) is passed on as it is.
+    Records that are logged while an event is written, or by the threads that feed sinks, would loop without end: they
+    are dropped and counted in ``looped``. The handler uses no formatter.
+
+    Args:
+        level: the lowest level, as for any handler.
+        channel: the channel of all records, instead of their loggers' names.
+        prefix: put before the loggers' names.
+
+    Raises:
+        ConfigError: ``channel`` or ``prefix`` is not a text.
+    """
+
+    def __init__(self, level: int | str = 0, *, channel: str | None = None, prefix: str | None = None) -> None:
+        super().__init__(level)
+        self.naming = Naming.checked(channel, prefix, "EventHandler")
+        self.looped = 0
+        self._counting = threading.Lock()
+
+    @guarded(lambda self, record: False)
+    def handle(self, record: logging.LogRecord) -> Any:
+        """Filter and write a record, without the handler's lock, which is not needed here."""
+        passed: Any = self.filter(record)
+        if isinstance(passed, logging.LogRecord):  # since Python 3.12 a filter may return another one
+            record = passed
+        if passed:
+            self.emit(record)
+        return passed
+
+    @guarded()
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a record."""
+        if getattr(_thread, "is_writing", False) or safe_str(record.threadName).startswith(_OWN_THREADS):
+            with self._counting:
+                self.looped += 1
+            return
+        if EVENT_ATTRIBUTE in record.__dict__ and made_here(record):
+            return
+        recorder = configuration.current()
+        _thread.is_writing = calls.current.is_from_stdlib = True
+        try:
+            if recorder.threshold <= LEVELS[level_of(record.levelno)]:
+                self._write(record, recorder)
+        finally:
+            _thread.is_writing = calls.current.is_from_stdlib = False
+
+    def _write(self, record: logging.LogRecord, recorder: Recorder) -> None:
+        try:
+            found = read_record(record, recorder, self.naming)
+            if isinstance(found, Event):
+                level, channel = found.level or level_of(record.levelno), found.header.channel
+                if recorder.threshold_of(channel) <= LEVELS[level]:
+                    recorder.write(level, recorder.render_foreign(found), channel)
+                return
+        except (PayloadError, KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # such as the panic of an extension in Rust
+            if recorder.strict:
+                raise
+            recorder.changed()
+            level = level_of(record.levelno)
+            emit(level, safe_str(record.name), fallback_payload(record, level, error))
+            return
+        emit(found.level, found.channel, found.payload, context=found.context, nanoseconds=found.nanoseconds)

@@ -1,0 +1,99 @@
+"""Set up a process whose log records all become events."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+from contextlib import ExitStack
+from typing import Any
+
+from balog.log.stdlib.capture import capture_uncaught, capture_warnings
+from balog.log.stdlib.handler import EventHandler
+
+__all__ = ["install", "keep_through_singer_python"]
+
+
+def install(
+    root_level: int | str | None = "INFO",
+    *,
+    warnings: bool = True,
+    uncaught: bool = True,
+    replace: bool = True,
+    channel: str | None = None,
+    prefix: str | None = None,
+) -> ExitStack:
+    """Turn every log record of this process into an event.
+
+    A second call adds no second handler, and keeps the channel and prefix of the first.
+
+    Args:
+        root_level: the root logger's new level; None leaves it.
+        warnings: include ``warnings.warn``.
+        uncaught: include uncaught exceptions, in any thread.
+        replace: remove the root logger's other handlers, which would write every line a second time.
+        channel: the channel of all records, instead of their loggers' names.
+        prefix: put before the loggers' names.
+
+    Returns:
+        A stack that undoes it, with ``close()`` or at the end of a ``with`` block.
+    """
+    root = logging.getLogger()
+    stack = ExitStack()
+    before = list(root.handlers)
+    if not any(isinstance(handler, EventHandler) for handler in before):
+        handler = EventHandler(channel=channel, prefix=prefix)
+        root.addHandler(handler)
+        stack.callback(root.removeHandler, handler)
+    if replace:
+        for other in before:
+            if not isinstance(other, EventHandler):
+                root.removeHandler(other)
+                stack.callback(root.addHandler, other)
+    if root_level is not None:
+        stack.callback(root.setLevel, root.level)
+        root.setLevel(root_level)
+    stack.enter_context(keep_through_singer_python())
+    if warnings:
+        stack.enter_context(capture_warnings())
+    if uncaught:
+        stack.enter_context(capture_uncaught())
+    return stack
+
+
+def keep_through_singer_python() -> ExitStack:
+    """Keep the root logger's handlers when a tap calls ``singer.get_logger()``.
+
+    singer-python loads the ``logging.conf`` of its own package at each call, which removes every handler. This patches
+    ``logging.config.fileConfig`` to skip that file; it still loads any other file.
+
+    Returns:
+        A stack that undoes it, with ``close()`` or at the end of a ``with`` block.
+    """
+    import logging.config as stdlib
+
+    load = stdlib.fileConfig
+    stack = ExitStack()
+    is_active = True
+    if getattr(load, "keeps_handlers", False):
+        return stack
+
+    @functools.wraps(load)
+    def file_config(fname: Any, *args: Any, **options: Any) -> None:
+        if not (is_active and _is_of_singer_python(fname)):
+            load(fname, *args, **options)
+
+    def undo() -> None:
+        nonlocal is_active
+        is_active = False
+        if stdlib.fileConfig is file_config:
+            stdlib.fileConfig = load
+
+    file_config.keeps_handlers = True  # type: ignore[attr-defined]
+    stdlib.fileConfig = file_config
+    stack.callback(undo)
+    return stack
+
+
+def _is_of_singer_python(path: Any) -> bool:
+    return isinstance(path, (str, os.PathLike)) and str(path).endswith(os.path.join("singer", "logging.conf"))

@@ -1,0 +1,89 @@
+"""Encode the arguments of a logging call as the JSON parts of an event."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from balog.event import MAX_CHANNEL_LENGTH
+from balog.event.payload import log_payload
+from balog.log.values import exceptions
+from balog.log.values.json_values import clean_text, safe_str
+from balog.log.values.value_encoder import ValueEncoder
+
+_encode = msgspec.json.Encoder().encode
+_BUILT_IN = ValueEncoder()
+
+
+def encode_channel(name: str) -> bytes:
+    """Encode any name as the JSON string of a channel, cut to a channel's length."""
+    return _encode(clean_text(name[:MAX_CHANNEL_LENGTH]) or "unnamed")
+
+
+def message_text(event: Any, args: tuple[Any, ...]) -> str:
+    """Format a message with its arguments: by ``%`` as in the standard library, else by ``{}``."""
+    text = event if type(event) is str else safe_str(event)
+    if not args:
+        return text
+    with suppress(Exception):
+        return text % (args[0] if len(args) == 1 and isinstance(args[0], dict) and args[0] else args)
+    with suppress(Exception):
+        if "{" in text:
+            made, used = text.format(*args), _count_used(text, args)
+            return made if used == len(args) else f"{made} {safe_str(args[used:], repr)}"
+    return f"{text} {safe_str(args, repr)}"
+
+
+def _count_used(text: str, args: tuple[Any, ...]) -> int:
+    """Return how many of the first arguments a text of ``str.format`` needs."""
+    used = len(args)
+    with suppress(IndexError):
+        while used:
+            text.format(*args[: used - 1])
+            used -= 1
+    return used
+
+
+def payload_of(
+    event: str,
+    payload: Any,
+    exc_info: Any,
+    fields: dict[str, Any],
+    *,
+    severity: str = "INFO",
+    strict: bool,
+    problem: str = "",
+    encoder: ValueEncoder = _BUILT_IN,
+) -> Any:
+    """Return the payload of a call: its own with the call's fields and exception, or a ``log`` of the message.
+
+    A payload's own keys win over fields and exception.
+    """
+    error = None if exc_info is None or exc_info is False else exceptions.find(exc_info)
+    details = {} if error is None else exceptions.describe(error)
+    if problem:
+        details["problem"] = problem
+    if payload is None:
+        return log_payload(event, severity, fields=fields, **details)
+    if not details and not fields:
+        return payload
+    own = encoder.as_dict(payload, strict=strict)
+    made = {**details, **fields, **own}
+    given = fields.get("problem", problem)
+    if own is not payload and "problem" in own and given:  # neither replaces the other
+        made["problem"] = f"{safe_str(given)}; {safe_str(own['problem'])}"
+    return made
+
+
+def encode_object(value: Any, *, strict: bool) -> bytes:
+    """Encode as one JSON object in one line, with the fallback encoding if necessary.
+
+    Raises:
+        Exception: the value does not encode unchanged; only if ``strict``.
+    """
+    encoded = _BUILT_IN.encode_plain(value)
+    if encoded is not None:
+        return encoded
+    return (_BUILT_IN.encode_unchanged(value) if strict else _BUILT_IN.encode(value))[0]

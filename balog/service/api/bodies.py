@@ -1,0 +1,235 @@
+"""Reads, decompresses and splits the body of a request, within limits."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import msgspec
+from msgspec import Raw
+
+from balog.common.errors import MissingExtraError, split_refusal
+from balog.service.api.errors import ApiError
+from balog.service.settings import RequestLimits
+from balog.singer.batch.compression import Limits as Inflated
+from balog.singer.batch.compression import decompress
+from balog.singer.batch.dialects import BatchError
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Form = Literal["json", "lines", "protobuf"]
+
+_FORMS: dict[str, Form] = {
+    "": "json",
+    "application/json": "json",
+    "application/x-www-form-urlencoded": "json",  # the default of `curl -d`
+    "application/x-ndjson": "lines",
+    "application/ndjson": "lines",
+    "application/jsonl": "lines",
+    "application/x-protobuf": "protobuf",
+    "application/protobuf": "protobuf",
+}
+_WANTED = "application/json, application/x-ndjson or application/x-protobuf"
+_UNBOUNDED = Inflated(1 << 62, float("inf"))  # `inflate` counts itself
+
+
+class ClientDisconnected(Exception):
+    """The client disconnected before its request was complete."""
+
+
+class ByteBudget:
+    """Counts the bytes of current requests. Above ``limit``, new requests are rejected."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.used = 0
+
+    def acquire(self, size: int) -> None:
+        """Reserve bytes.
+
+        Raises:
+            ApiError: 503, the budget is exhausted.
+        """
+        if self.used + size > self.limit:
+            raise ApiError(503, "the service is busy with other requests", retry_after=1)
+        self.used += size
+
+    def release(self, size: int) -> None:
+        """Release reserved bytes."""
+        self.used -= size
+
+
+def content_form(content_type: str) -> Form:
+    """Return the form of a body from its ``Content-Type``; the default is JSON.
+
+    Raises:
+        ApiError: 415, an unsupported type.
+    """
+    kind, *parameters = (part.strip() for part in content_type.lower().split(";"))
+    form = _FORMS.get(kind)
+    if form is None:
+        raise ApiError(415, f"Content-Type {kind!r:.100} is not supported; want {_WANTED}")
+    for parameter in parameters:
+        name, _, value = parameter.partition("=")
+        if name.strip() == "charset" and value.strip(' "') not in ("utf-8", "utf8", "us-ascii"):
+            raise ApiError(415, f"charset {value!r:.40} is not supported; want utf-8")
+    return form
+
+
+async def read_body(receive: Receive, headers: Mapping[str, str], limits: RequestLimits, budget: ByteBudget) -> bytes:
+    """Read the body of a request. Its bytes are reserved in ``budget``; the caller releases them.
+
+    Args:
+        headers: with names in lower case.
+
+    Raises:
+        ApiError: 413 too many bytes, 503 budget exhausted.
+        ClientDisconnected: the client disconnected, or was too slow.
+    """
+    declared = headers.get("content-length", "")
+    if declared.isdigit() and int(declared[:20]) > limits.body_bytes:
+        raise _too_large(limits.body_bytes)
+    parts: list[bytes] = []
+    size = 0
+    try:
+        more = True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise ClientDisconnected
+            part = message.get("body", b"")
+            more = message.get("more_body", False)
+            if part:
+                if size + len(part) > limits.body_bytes:
+                    raise _too_large(limits.body_bytes)
+                budget.acquire(len(part))
+                size += len(part)
+                parts.append(part)
+    except BaseException:
+        budget.release(size)
+        raise
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _too_large(limit: int) -> ApiError:
+    return ApiError(413, f"the body has more than {limit} bytes; send fewer events at once")
+
+
+def inflate(body: bytes, encoding: str, limit: int) -> bytes:
+    """Decompress a body according to its ``Content-Encoding``, up to ``limit`` bytes.
+
+    Raises:
+        ApiError: 415 unsupported encoding, 413 more than ``limit`` bytes, 400 damaged or truncated.
+    """
+    encoding = encoding.strip().lower()
+    if encoding in ("", "identity"):
+        return body
+    if encoding not in ("gzip", "x-gzip", "zstd"):
+        raise ApiError(
+            415,
+            f"Content-Encoding {encoding!r:.40} is not supported; want gzip or zstd",
+            headers={"Accept-Encoding": "gzip, zstd"},
+        )
+    parts: list[bytes] = []
+    size = 0
+    try:
+        for block in decompress(io.BytesIO(body), encoding.removeprefix("x-"), _UNBOUNDED):
+            size += len(block)
+            if size > limit:
+                raise ApiError(413, f"the body has more than {limit} bytes when it is decompressed")
+            parts.append(block)
+    except BatchError as error:
+        raise ApiError(400, f"the body {error}") from None
+    except MissingExtraError:
+        raise ApiError(415, "zstd is not installed here; want gzip", headers={"Accept-Encoding": "gzip"}) from None
+    return b"".join(parts)
+
+
+class Items(NamedTuple):
+    """The items of a body in order, as bytes; ``is_one`` if the body is a single item."""
+
+    bodies: list[bytes]
+    is_one: bool
+
+
+_raws = msgspec.json.Decoder(list[Raw])
+_SPACE = b" \t\r\n"
+
+
+def split(body: bytes, form: Form, limit: int) -> Items:
+    """Split a body into undecoded items.
+
+    A line that is not JSON is an item, too: the reader rejects it alone.
+
+    Raises:
+        ApiError: 400 not JSON, or empty; 413 more than ``limit`` items.
+    """
+    if form == "protobuf":
+        return Items([body], True)
+    if form == "lines":
+        lines: list[bytes] = []
+        for line in body.split(b"\n"):
+            if line and not line.isspace():
+                lines.append(line)
+        if not lines:
+            raise ApiError(400, "the body holds no events")
+        if len(lines) > limit:
+            raise _too_many(limit)
+        return Items(lines, False)
+    begin = body.lstrip(_SPACE)[:1]
+    if not begin:
+        raise ApiError(400, "the body is empty; want an event, an array of events, or lines")
+    try:
+        str(body, "utf-8")
+        if begin != b"[":
+            msgspec.json.decode(body, type=Raw)
+            return Items([body], True)
+        found = _raws.decode(body)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise _not_json(error, body, begin) from None
+    if not found:
+        raise ApiError(400, "the body holds no events")
+    if len(found) > limit:
+        raise _too_many(limit)
+    return Items([bytes(raw) for raw in found], False)
+
+
+def _not_json(error: Exception, body: bytes, begin: bytes) -> ApiError:
+    if isinstance(error, UnicodeDecodeError):
+        return ApiError(400, f"the body is not UTF-8, at byte {error.start}")
+    if isinstance(error, RecursionError):
+        return ApiError(400, "the body is nested too deep")
+    hint = ""
+    if begin == b"{" and "trailing" in str(error) and b"\n" in body:
+        hint = "; lines of events want Content-Type: application/x-ndjson"
+    return ApiError(400, f"the body is not JSON: {split_refusal(error)[0]}{hint}")
+
+
+def _too_many(limit: int) -> ApiError:
+    return ApiError(413, f"the body holds more than {limit} events; send fewer at once")
+
+
+async def read_whole(request: Request, limit: int, what: str) -> bytes:
+    """Read the body of a request without events: a document or a schema.
+
+    Args:
+        limit: limit of bytes.
+        what: the kind of body, for errors.
+
+    Raises:
+        ApiError: the body is larger than the limit, or incomplete.
+    """
+    from starlette.requests import ClientDisconnect
+
+    data = bytearray()
+    try:
+        async for chunk in request.stream():
+            data += chunk
+            if len(data) > limit:
+                raise ApiError(413, f"a {what} has at most {limit} bytes")
+    except ClientDisconnect:
+        raise ApiError(400, "the request ended before its body") from None
+    return bytes(data)

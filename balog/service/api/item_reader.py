@@ -1,0 +1,366 @@
+"""Reads the items of a request: validates each against its type, and returns an event or a rejection."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import UNSET, Raw, Struct
+
+from balog.common.duplicate_keys import printable
+from balog.common.errors import BalogError, EventError, MissingExtraError, split_refusal
+from balog.event import Event, check_keys, decode, decode_checked, encode
+from balog.registry import PayloadValidator, Registry, Schema, SchemaViolation, UnknownTypeError, UnknownVersionError
+from balog.registry.json_schema import is_deeper
+from balog.registry.schema import InvalidSchemaError
+from balog.service.api.tokens import Principal
+from balog.service.durable.results import AcceptedEvent
+from balog.service.settings import ServiceConfig
+from balog.sinks.service import Problem
+
+_MAX_TYPE = 200
+_MAX_PROBLEMS = 20
+_SAMPLE_BYTES = 64 << 10
+_SAMPLE_SECONDS = 0.2
+"""Payloads are validated outside of the event loop if 64 KiB of them could take longer."""
+
+
+class RejectedItem(NamedTuple):
+    """A rejected item: the HTTP status, and each problem with its path.
+
+    ``type`` and ``version`` are those that the item declares, if they could be read. ``is_known`` is whether the
+    registry has them.
+    """
+
+    status: int
+    problems: tuple[Problem, ...]
+    id: str = ""
+    type: str = ""
+    version: str = ""
+    is_known: bool = False
+
+
+_NOT_READ = RejectedItem(503, (Problem("$", "not validated: the service stops; send it again"),))
+
+
+class ProtobufParameters(NamedTuple):
+    """The type, version and channel of a payload in protobuf, from the request's query."""
+
+    type: str
+    version: str | None
+    channel: str | None
+
+
+class SchemaNotCached(Exception):
+    """A schema must be fetched first, or validation may take long. Either must not delay other requests."""
+
+
+class _Top(Struct):
+    cls_type: Any = UNSET
+    version: Any = UNSET
+    schema: Any = UNSET
+
+
+_AS_ZEROS = bytes.maketrans(b"123456789", b"000000000")
+_TOO_MANY_DIGITS = b"0" * 309
+"""The digits of the smallest integer that does not fit into a double."""
+
+_top_decoder = msgspec.json.Decoder(_Top)
+_members = msgspec.json.Decoder(dict[str, Raw])
+
+
+class ItemReader:
+    """Reads items. Thread-safe."""
+
+    def __init__(self, registry: Registry, config: ServiceConfig) -> None:
+        self._registry = registry
+        self._limits = config.limits
+        self._accepts_unknown = config.unknown_types == "accept"
+        self._validators: dict[tuple[str, str | None], PayloadValidator | None] = {}
+        self._latest: dict[str, str] = {}
+        self._is_stopping = False
+
+    def stop(self) -> None:
+        """Reject the items that are not read yet with status 503."""
+        self._is_stopping = True
+
+    def forget(self) -> None:
+        """Clear the cache, because the registry may have changed."""
+        self._validators, self._latest = {}, {}
+
+    def read(
+        self,
+        items: Sequence[bytes],
+        caller: Principal,
+        key: str,
+        protobuf: ProtobufParameters | None,
+        *,
+        may_wait: bool,
+    ) -> list[AcceptedEvent | RejectedItem]:
+        """Read items.
+
+        Args:
+            key: the idempotency key from which the ids of bare payloads are derived; "" for random ids.
+            protobuf: parameters of a body in protobuf.
+            may_wait: this thread may wait for a schema.
+
+        Raises:
+            SchemaNotCached: a schema is not cached or validation may take long, and ``may_wait`` is False.
+        """
+        found: list[AcceptedEvent | RejectedItem] = []
+        for index, item in enumerate(items):
+            if self._is_stopping:
+                found.append(_NOT_READ)
+                continue
+            fresh_id = _derived_id(f"{caller.name}\0{key}\0{index}", item) if key else ""
+            try:
+                found.append(
+                    self._read(item, caller, fresh_id, may_wait)
+                    if protobuf is None
+                    else self._read_protobuf(item, protobuf, caller, fresh_id, may_wait)
+                )
+            except EventError as error:
+                found.append(
+                    RejectedItem(422, (Problem(error.path, error.reason),), type=protobuf.type if protobuf else "")
+                )
+            except _Rejected as reject:
+                found.append(reject.rejected)
+        return found
+
+    def _read(self, item: bytes, caller: Principal, fresh_id: str, may_wait: bool) -> AcceptedEvent | RejectedItem:
+        if len(item) > self._limits.event_bytes:
+            return RejectedItem(413, (Problem("$", f"{len(item)} bytes; the limit is {self._limits.event_bytes}"),))
+        if is_deeper(item, self._limits.depth):
+            return RejectedItem(422, (Problem("$", f"nested deeper than {self._limits.depth}"),))
+        if not item.isascii():
+            _check_utf8(item)
+        found = check_keys(item)
+        if len(item) >= len(_TOO_MANY_DIGITS) and _TOO_MANY_DIGITS in item.translate(_AS_ZEROS):
+            _check_integers(found)
+        if not isinstance(found, dict):
+            found = _read_members(item)
+        if "cls_type" in found:
+            return self._wrap(item, found, caller, fresh_id, may_wait)
+        if "schema" not in found:
+            raise EventError("want an event, with schema, header and payload, or a payload with cls_type")
+        event = decode_checked(item, found) if "payload" in found else decode(item)
+        return self._validate(event, caller, "$.payload", may_wait)
+
+    def _wrap(
+        self, item: bytes, found: dict[str, Any], caller: Principal, fresh_id: str, may_wait: bool
+    ) -> AcceptedEvent | RejectedItem:
+        """Make an event from a bare payload. A payload without a version gets the latest one."""
+        type = found["cls_type"]
+        if not isinstance(type, str):
+            raise EventError("want a text", "$.cls_type")
+        payload = Raw(item.strip())
+        if "version" not in found and (latest := self._latest_version(type, may_wait)) is not None:
+            payload = Raw(msgspec.json.encode({**_members.decode(item), "version": latest}))
+        event = Event.new(_channel(type), payload)
+        if fresh_id:
+            event.header.id = fresh_id
+        return self._validate(event, caller, "$", may_wait)
+
+    def _read_protobuf(
+        self, item: bytes, protobuf: ProtobufParameters, caller: Principal, fresh_id: str, may_wait: bool
+    ) -> AcceptedEvent | RejectedItem:
+        if len(item) > self._limits.event_bytes:
+            return RejectedItem(413, (Problem("$", f"{len(item)} bytes; the limit is {self._limits.event_bytes}"),))
+        if not may_wait:
+            raise SchemaNotCached
+        schema = self._schema(protobuf, caller)
+        if schema.form != "protobuf":
+            raise EventError(f"{schema.type} {schema.version} is described by JSON Schema; send JSON")
+        from balog.registry.protobuf import compile_proto
+
+        try:
+            kind = compile_proto(schema.source, schema.message, f"{schema.type}/{schema.version}")
+            inner, violations = kind.read(item)
+        except (MissingExtraError, InvalidSchemaError) as error:
+            raise _Rejected(RejectedItem(503, (Problem("$", str(error)),), type=protobuf.type)) from None
+        if len(inner) > self._limits.event_bytes:  # a byte on the wire may be many in JSON
+            problem = Problem("$", f"{len(inner)} bytes as JSON; the limit is {self._limits.event_bytes}")
+            return RejectedItem(413, (problem,), type=schema.type, version=schema.version)
+        if is_deeper(inner, self._limits.depth):
+            raise EventError(f"nested deeper than {self._limits.depth}")
+        check_keys(inner)
+        fields = _members.decode(inner)
+        members = {"cls_type": schema.type, "version": schema.version, **fields}
+        event = Event.new(protobuf.channel or _channel(schema.type), Raw(msgspec.json.encode(members)))
+        if fresh_id:
+            event.header.id = fresh_id
+        if "cls_type" in fields or "version" in fields:  # then it may say that it is of another type
+            return self._validate(event, caller, "$", may_wait)
+        return self._validate(event, caller, "$", may_wait, violations)
+
+    def _validate(
+        self,
+        event: Event,
+        caller: Principal,
+        path: str,
+        may_wait: bool,
+        violations: Sequence[SchemaViolation] | None = None,
+    ) -> AcceptedEvent | RejectedItem:
+        """Validate an event against its type; ``violations`` are those of its payload if they are known already."""
+        try:
+            payload = event.payload_view  # ensures that consumers can decode it
+        except EventError as error:
+            raise EventError(error.reason, path) from None
+        type, version = payload.get("cls_type"), payload.get("version")
+        declared_type = type if isinstance(type, str) else ""
+        declared_version = version if isinstance(version, str) else ""
+
+        def reject(status: int, *problems: Problem) -> RejectedItem:
+            return RejectedItem(
+                status, problems, event.header.id, declared_type[:_MAX_TYPE], declared_version[:_MAX_TYPE]
+            )
+
+        if type is not None and not declared_type:
+            return reject(422, Problem(f"{path}.cls_type", "want a text that names a type"))
+        if len(declared_type) > _MAX_TYPE:
+            return reject(422, Problem(f"{path}.cls_type", f"more than {_MAX_TYPE} characters"))
+        if not caller.is_for(declared_type):
+            return reject(403, Problem(f"{path}.cls_type", "the token is not for this type"))
+        if not declared_type and not self._accepts_unknown:
+            return reject(422, Problem(f"{path}.cls_type", "missing; want the name of a type that is registered"))
+        if version is not None and not declared_version:
+            return reject(422, Problem(f"{path}.version", "want a text, such as 1.0.0"))
+        try:
+            if violations is None:
+                validator = (
+                    self._validator(declared_type, declared_version or None, may_wait) if declared_type else None
+                )
+                violations = () if validator is None else self._check(validator, bytes(event.raw_payload), may_wait)
+        except UnknownTypeError as error:
+            return reject(422, Problem(f"{path}.cls_type", _unknown(error, caller)))
+        except UnknownVersionError as error:
+            return reject(422, Problem(f"{path}.version", str(error)))
+        except BalogError as error:
+            return reject(503, Problem(path, f"the registry is not available: {error}"))
+        if violations:
+            problems_found = (
+                Problem(path + violation.path.removeprefix("$"), violation.reason)
+                for violation in violations[:_MAX_PROBLEMS]
+            )
+            return reject(422, *problems_found)._replace(is_known=True)
+        return AcceptedEvent(event, encode(event))
+
+    @staticmethod
+    def _check(validator: PayloadValidator, payload: bytes, may_wait: bool) -> list[SchemaViolation]:
+        """Return the violations of a payload.
+
+        Raises:
+            SchemaNotCached: a request of such payloads could take long, and ``may_wait`` is False.
+        """
+        if not may_wait and validator.worst_seconds(payload) * (_SAMPLE_BYTES / max(len(payload), 1)) > _SAMPLE_SECONDS:
+            raise SchemaNotCached
+        return validator.check(payload)
+
+    def _validator(self, type: str, version: str | None, may_wait: bool) -> PayloadValidator | None:
+        """Return the validator of a version, or None if unknown versions are accepted."""
+        key = (type, version)
+        known = self._validators  # `forget` may put another one there meanwhile
+        found = known.get(key, UNSET)
+        if found is not UNSET:
+            return found
+        if not may_wait:
+            raise SchemaNotCached
+        try:
+            validator: PayloadValidator | None = self._registry.validator(type, version)
+        except (UnknownTypeError, UnknownVersionError):
+            if not self._accepts_unknown:
+                raise
+            validator = None
+            if len(known) > 10_000:  # arbitrary names from clients
+                known.clear()
+        known[key] = validator
+        return validator
+
+    def _latest_version(self, type: str, may_wait: bool) -> str | None:
+        latest = self._latest.get(type)
+        if latest is None:
+            if not may_wait:
+                raise SchemaNotCached
+            try:
+                latest = self._latest[type] = self._registry.get(type).version
+            except BalogError:  # reported when the payload is validated
+                return None
+        return latest
+
+    def _schema(self, protobuf: ProtobufParameters, caller: Principal) -> Schema:
+        try:
+            return self._registry.get(protobuf.type, protobuf.version)
+        except UnknownTypeError as error:
+            raise EventError(_unknown(error, caller)) from None
+        except UnknownVersionError as error:
+            raise EventError(str(error)) from None
+        except BalogError as error:
+            problem = Problem("$", f"the registry is not available: {error}")
+            raise _Rejected(RejectedItem(503, (problem,), type=protobuf.type)) from None
+
+
+class _Rejected(Exception):
+    def __init__(self, rejected: RejectedItem) -> None:
+        super().__init__()
+        self.rejected = rejected
+
+
+def _unknown(error: UnknownTypeError, caller: Principal) -> str:
+    """Return the error text, with only those known types that the caller may use."""
+    return str(UnknownTypeError(error.type, [type for type in error.known if caller.is_for(type)]))
+
+
+def _read_members(item: bytes) -> dict[str, Any]:
+    """Return the members that determine the form of an item, if its other values cannot be read.
+
+    Raises:
+        EventError: not JSON, or not an object.
+    """
+    try:
+        head: dict[str, Any] = msgspec.structs.asdict(_top_decoder.decode(item))
+    except msgspec.ValidationError:
+        raise EventError("want a JSON object") from None
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise EventError(f"not JSON: {split_refusal(error)[0]}") from None
+    return {name: value for name, value in head.items() if value is not UNSET}
+
+
+def _check_integers(document: Any) -> None:
+    """Check that each integer of a document fits into a double.
+
+    Raises:
+        EventError: an integer does not fit; ``path`` is its path.
+    """
+    waiting: list[tuple[str, Any]] = [("$", document)]
+    while waiting:
+        path, value = waiting.pop()
+        if isinstance(value, dict):
+            waiting += [(f"{path}.{printable(name)}", member) for name, member in value.items()]
+        elif isinstance(value, list):
+            waiting += [(f"{path}[{index}]", member) for index, member in enumerate(value)]
+        elif isinstance(value, int):
+            try:
+                float(value)
+            except OverflowError:
+                raise EventError("this number is out of range: no double can hold it", path) from None
+
+
+def _check_utf8(item: bytes) -> None:
+    try:
+        str(item, "utf-8")
+    except UnicodeDecodeError as error:
+        raise EventError(f"not UTF-8, at byte {error.start}") from None
+
+
+def _channel(type: str) -> str:
+    if not 1 <= len(type) <= _MAX_TYPE:
+        raise EventError(f"want the name of a type, of at most {_MAX_TYPE} characters", "$.cls_type")
+    return type
+
+
+def _derived_id(key: str, item: bytes) -> str:
+    """Return an id that is the same when the request is retried, and different for every other item."""
+    digest = hashlib.blake2b(item, digest_size=16, key=hashlib.sha256(key.encode()).digest())
+    return "LG" + digest.hexdigest()

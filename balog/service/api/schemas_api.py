@@ -1,0 +1,105 @@
+"""``/v1/schemas``: reads the registry of a service, and registers versions."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from balog.common.errors import BalogError, ConfigError
+from balog.registry import (
+    IncompatibleError,
+    InvalidSchemaError,
+    Registry,
+    Schema,
+    UnknownTypeError,
+    UnknownVersionError,
+    VersionTakenError,
+)
+from balog.registry.comparing import CompatibilityReport, Mode
+from balog.registry.schema import MAX_SCHEMA_BYTES, Form
+from balog.service.api.bodies import read_whole
+from balog.service.api.context import ServiceContext
+from balog.service.api.endpoints import authorize, json_response, with_errors
+from balog.service.api.errors import ApiError
+from balog.service.remote_registry import FORMS, SchemaRejection, TypeEntry, VersionEntry
+
+_JSON = "application/json"
+_FORMS: dict[str, Form] = {
+    "": "json",
+    _JSON: "json",
+    "application/schema+json": "json",
+    "application/x-www-form-urlencoded": "json",  # the default of `curl -d`
+    "text/x-protobuf": "protobuf",
+    "application/x-protobuf-schema": "protobuf",
+}
+_MODES: tuple[Mode, ...] = get_args(Mode)
+
+
+def routes(service: ServiceContext) -> list[Route]:
+    """Return the routes of a service.
+
+    ``GET`` lists types and versions, or returns a version (by default the latest) as it was registered; its number is
+    in ``ETag`` and ``Balog-Version``. ``POST /v1/schemas/TYPE/VERSION?mode=…`` registers a version: 201 with the
+    report, 409 if the version exists with another document, 422 if it is invalid or incompatible.
+    """
+
+    async def types(request: Request) -> Response:
+        caller = authorize(service, request, "read")
+        entries = await run_in_threadpool(_entries, service.registry)
+        return json_response([entry for entry in entries if caller.is_for(entry.type)])
+
+    async def one(request: Request) -> Response:
+        type, version = request.path_params["type"], request.path_params.get("version")
+        authorize(service, request, "read", type)
+        schema = await run_in_threadpool(service.registry.original, type, version)
+        headers = {"ETag": f'"{schema.version}"', "Balog-Version": schema.version}
+        if schema.message:
+            headers["Balog-Message"] = schema.message
+        return Response(schema.source, headers=headers, media_type=FORMS[schema.form])
+
+    async def register(request: Request) -> Response:
+        type, version = request.path_params["type"], request.path_params["version"]
+        authorize(service, request, "register", type)
+        wanted, message = request.query_params.get("mode", "backward"), request.query_params.get("message", "")
+        mode = next((mode for mode in _MODES if mode == wanted), None)
+        if mode is None:
+            raise ApiError(422, f"mode: want one of {', '.join(_MODES)}")
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind not in _FORMS:
+            raise ApiError(415, f"want {FORMS['json']}, or {FORMS['protobuf']} for a .proto file")
+        schema = Schema(type, version, _FORMS[kind], await read_whole(request, MAX_SCHEMA_BYTES, "schema"), message)
+        verdict: CompatibilityReport = await run_in_threadpool(service.registry.register, schema, mode)
+        return json_response(verdict, 201)
+
+    return [
+        Route("/v1/schemas", with_errors(types, _explain), methods=["GET"]),
+        Route("/v1/schemas/{type}", with_errors(one, _explain), methods=["GET"]),
+        Route("/v1/schemas/{type}/{version}", with_errors(one, _explain), methods=["GET"]),
+        Route("/v1/schemas/{type}/{version}", with_errors(register, _explain), methods=["POST"]),
+    ]
+
+
+def _entries(registry: Registry) -> list[TypeEntry]:
+    return [
+        TypeEntry(type, [VersionEntry(kept.name.version, str(kept.name), kept.mark) for kept in versions.values()])
+        for type, versions in registry.listing().items()
+    ]
+
+
+def _explain(error: BalogError) -> tuple[SchemaRejection, int]:
+    match error:
+        case UnknownTypeError() | UnknownVersionError():
+            return SchemaRejection(str(error), kind="unknown"), 404
+        case VersionTakenError():
+            return SchemaRejection(str(error), kind="taken"), 409
+        case IncompatibleError():
+            return SchemaRejection(str(error), kind="incompatible", verdict=error.verdict), 422
+        case InvalidSchemaError():
+            return SchemaRejection(error.reason, error.path or "$", kind="schema"), 422
+        case ConfigError():
+            return SchemaRejection(error.reason, kind="name"), 422
+    return SchemaRejection(str(error)), 503  # the store is unreachable, or packages are missing

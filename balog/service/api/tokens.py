@@ -1,0 +1,276 @@
+"""Bearer tokens and their rights. Only hashes of tokens are stored.
+
+A token has 256 random bits, so its SHA-256 cannot be reversed by guessing, unlike that of a password. A slow hash would
+cost time in every request, and add no protection.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import secrets
+import threading
+import time
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from balog.common import config as configs
+from balog.common.errors import ConfigError
+from balog.common.storage.local_files import replace_file
+from balog.service.api.errors import ApiError
+
+Right = Literal["send", "read", "configure", "register"]
+RIGHTS: tuple[Right, ...] = ("send", "read", "configure", "register")
+
+_PREFIX = "balog_"
+_MAX_TOKEN = 200
+_REFRESH_SECONDS = 1.0  # seconds between looks at the file
+
+TokenName = Annotated[
+    str,
+    Meta(
+        pattern=r"^[A-Za-z0-9_.-]{1,100}$", description="The token's holder: 1 to 100 letters, digits, '.', '_' or '-'."
+    ),
+]
+
+
+class TokenEntry(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
+    """A stored token: its hash and its rights."""
+
+    name: TokenName
+    hash: Annotated[str, Meta(pattern="^sha256:[0-9a-f]{64}$", description="sha256: and the token's SHA-256 in hex.")]
+    may: Annotated[
+        tuple[Right, ...],
+        Meta(
+            min_length=1, description="send events, read status and schemas, configure the document, register schemas."
+        ),
+    ] = ("send",)
+    types: Annotated[
+        tuple[str, ...],
+        Meta(min_length=1, description="cls_type of the events and schemas that the token covers; globs with * and ?."),
+    ] = ("*",)
+    expires: (
+        Annotated[datetime, Meta(tz=True, description="Time from which the token is rejected; never if omitted.")]
+        | None
+    ) = None
+
+
+class TokenFile(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
+    """The file of tokens. Two tokens may have one name, so that a token can be rotated without a gap."""
+
+    examples: ClassVar = (
+        {
+            "tokens": [
+                {
+                    "name": "shop",
+                    "hash": "sha256:" + "0" * 64,
+                    "may": ["send"],
+                    "types": ["order.*"],
+                    "expires": "2027-01-01T00:00:00Z",
+                }
+            ]
+        },
+    )
+
+    tokens: Annotated[tuple[TokenEntry, ...], Meta(description="The tokens that the service accepts.")] = ()
+
+
+class Principal:
+    """The authenticated sender of a request.
+
+    Attributes:
+        name: name of the token; "" if the service has no tokens.
+        expires: expiry in seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        may: tuple[Right, ...],
+        types: tuple[str, ...],
+        expires: datetime | None = None,
+    ) -> None:
+        self.name = name
+        self.expires = float("inf") if expires is None else expires.timestamp()
+        self._may = frozenset(may)
+        self._types = types
+
+    def may(self, right: Right) -> bool:
+        """Return whether the principal has a right."""
+        return right in self._may
+
+    def is_for(self, type: str) -> bool:
+        """Return whether the principal's rights cover a type."""
+        return "*" in self._types or any(fnmatchcase(type, glob) for glob in self._types)
+
+    def check(self, right: Right, type: str | None = None) -> None:
+        """Check that the principal has a right, and for a type if one is given.
+
+        Raises:
+            ApiError: 403, the right is missing.
+        """
+        if not self.may(right):
+            raise ApiError(403, f"the token {self.name} may not {right}")
+        if type is not None and not self.is_for(type):
+            raise ApiError(403, f"the token {self.name} is not for this type")
+
+
+ANONYMOUS = Principal("", RIGHTS, ("*",))
+"""The principal of a service without tokens, to which only this machine can connect."""
+
+
+class Tokens:
+    """The tokens of a file. A changed file is reloaded within a second.
+
+    If the changed file is not valid, the earlier tokens stay valid, and ``problem`` holds the reason.
+
+    Args:
+        say: called with one line when a changed file is rejected.
+
+    Raises:
+        ConfigError: the file cannot be read, or is not a file of tokens.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], say: Callable[[str], object] = lambda line: None) -> None:
+        self.path = Path(path)
+        self.problem = ""
+        self._say = say
+        self._lock = threading.Lock()
+        self._refreshed = time.monotonic()
+        self._stamp = self._stat()
+        self._principals = _principals(configs.load(self.path, TokenFile))
+
+    def principal(self, authorization: str) -> Principal:
+        """Return the principal of a token.
+
+        Args:
+            authorization: the header ``Authorization``; "" if there is none.
+
+        Raises:
+            ApiError: 401, no bearer token, or an unknown or expired one.
+        """
+        scheme, _, token = authorization.partition(" ")
+        token = token.strip()
+        if scheme.lower() != "bearer" or not token:
+            raise _unauthorized("want the header Authorization: Bearer TOKEN", "")
+        self._refresh()
+        digest = _digest(token) if len(token) <= _MAX_TOKEN else ""
+        found = self._principals.get(digest)
+        # The lookup uses the hash, so its timing reveals nothing about a token. The comparison is constant-time.
+        if found is None or not hmac.compare_digest(found[0], digest):
+            raise _unauthorized("the token is not known", ' error="invalid_token"')
+        if time.time() >= found[1].expires:
+            raise _unauthorized("the token has expired; ask for a new one", ' error="invalid_token"')
+        return found[1]
+
+    def _stat(self) -> tuple[int, int, int]:
+        try:
+            found = os.stat(self.path)
+        except OSError:
+            return (0, 0, 0)
+        return (found.st_mtime_ns, found.st_size, found.st_ino)
+
+    def _refresh(self) -> None:
+        if time.monotonic() - self._refreshed < _REFRESH_SECONDS or not self._lock.acquire(blocking=False):
+            return
+        try:
+            self._refreshed = time.monotonic()
+            stamp = self._stat()
+            if stamp == self._stamp:
+                return
+            self._stamp = stamp
+            try:
+                self._principals = _principals(configs.load(self.path, TokenFile))
+                self.problem = ""
+            except ConfigError as error:
+                self.problem = f"the earlier tokens stay valid: {error}"
+                self._say(self.problem)
+        finally:
+            self._lock.release()
+
+
+def _principals(file: TokenFile) -> dict[str, tuple[str, Principal]]:
+    """Return the principals by the hash of their token."""
+    return {one.hash: (one.hash, Principal(one.name, one.may, one.types, one.expires)) for one in file.tokens}
+
+
+def _digest(token: str) -> str:
+    return "sha256:" + hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _unauthorized(problem: str, error: str) -> ApiError:
+    return ApiError(401, problem, headers={"WWW-Authenticate": f'Bearer realm="balog"{error}'})
+
+
+def make_token(
+    name: str,
+    may: tuple[Right, ...] = ("send",),
+    types: tuple[str, ...] = ("*",),
+    *,
+    expires: datetime | None = None,
+) -> tuple[str, TokenEntry]:
+    """Create a token and its entry.
+
+    Raises:
+        ConfigError: the name is not valid.
+    """
+    token = _PREFIX + secrets.token_urlsafe(32)
+    entry = {"name": name, "hash": _digest(token), "may": may, "types": types, "expires": expires}
+    try:
+        return token, msgspec.convert(entry, TokenEntry)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"the token is invalid: {error}") from None
+
+
+def read_tokens(path: str | os.PathLike[str]) -> tuple[TokenEntry, ...]:
+    """Return the entries of a file of tokens.
+
+    Raises:
+        ConfigError: the file cannot be read, or is not a file of tokens.
+    """
+    return configs.load(Path(path), TokenFile).tokens
+
+
+def add_token(path: str | os.PathLike[str], entry: TokenEntry) -> None:
+    """Add an entry to a file of tokens. A new file is readable only for this user.
+
+    Raises:
+        ConfigError: the existing file is not a file of tokens.
+        OSError: the file cannot be written.
+    """
+    place = Path(path)
+    _write(place, (*(read_tokens(place) if place.exists() else ()), entry))
+
+
+def revoke_tokens(path: str | os.PathLike[str], name: str, hash: str = "") -> list[TokenEntry]:
+    """Remove the entries of a name from a file of tokens.
+
+    Args:
+        hash: only the entry whose hash begins with this text, with or without ``sha256:``.
+
+    Returns:
+        The removed entries. If there are none, the file is not written.
+
+    Raises:
+        ConfigError: the file cannot be read, or is not a file of tokens.
+        OSError: the file cannot be written.
+    """
+    place, wanted = Path(path), hash.removeprefix("sha256:")
+    entries = read_tokens(place)
+    gone = [one for one in entries if one.name == name and one.hash.removeprefix("sha256:").startswith(wanted)]
+    if gone:
+        _write(place, [one for one in entries if one not in gone])
+    return gone
+
+
+def _write(place: Path, entries: Sequence[TokenEntry]) -> None:
+    is_there = place.exists()
+    data = msgspec.json.format(msgspec.json.encode(TokenFile(tokens=tuple(entries))), indent=2) + b"\n"
+    replace_file(place, data, place.stat().st_mode & 0o777 if is_there else 0o600, syncs_folder=False)

@@ -1,0 +1,70 @@
+"""Validates a control document before it is applied, and reports all problems at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+import msgspec
+
+from balog.common.config.problems import intact, problems
+from balog.common.duplicate_keys import find_duplicate_keys
+from balog.common.errors import ConfigError
+from balog.service.document import Callback, ControlDocument
+from balog.service.durable.router import route_problems
+
+_MAX_TWICE = 20
+
+
+def read_document(data: bytes, source: str = "") -> tuple[ControlDocument | None, list[ConfigError]]:
+    """Read a document and find its problems, except those that only a service can find, such as missing secrets.
+
+    Args:
+        data: the document as JSON.
+        source: the file or version, for errors.
+
+    Returns:
+        The document, or None if it cannot be read, and the problems.
+    """
+    try:
+        plain = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return None, [ConfigError(f"is not JSON: {error or 'nested too deep'}", source)]
+    if isinstance(plain, dict) and isinstance(plain.get("$schema"), str):
+        del plain["$schema"]  # for editors
+    twice = islice(find_duplicate_keys(data.removeprefix(b"\xef\xbb\xbf")), _MAX_TWICE)
+    repeated = [ConfigError("this key is there twice; want it once", source, place) for place in twice]
+    found = [*repeated, *problems(plain, ControlDocument, source)]
+    document, left_out, original = intact(plain, ControlDocument)
+    if document is None:
+        return None, found
+    found += (ConfigError(error.reason, source, original(error.path)) for error in check(document))
+    return (None if left_out or repeated else document), found
+
+
+def check(document: ControlDocument) -> list[ConfigError]:
+    """Return the problems of a document's parts: names, expressions, streams, cycles of filters."""
+    return list(_problems(document))
+
+
+def _problems(document: ControlDocument) -> Iterator[ConfigError]:
+    from balog.service.jobs.callbacks.endpoint import check_callback
+    from balog.service.jobs.filters import check_filters  # brings the engine
+    from balog.service.jobs.tables import check_table
+
+    yield from route_problems(document)
+    yield from check_filters(document)
+    for kind, parts in (("tables", document.tables), ("callbacks", document.callbacks)):
+        names: set[str] = set()
+        for number, part in enumerate(parts):
+            place = f"$.{kind}[{number}]"
+            if part.name in names:
+                yield ConfigError(f"there are two {kind} {part.name!r}; rename one", path=f"{place}.name")
+            names.add(part.name)
+            try:
+                if isinstance(part, Callback):
+                    check_callback(part)
+                else:
+                    check_table(part)
+            except ConfigError as error:
+                yield ConfigError(error.reason, path=f"{place}.{error.path or 'where'}")

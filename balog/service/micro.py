@@ -1,0 +1,216 @@
+"""The whole service in one process, for a laptop, a test or a CI job. All its data is in one folder."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from balog.common.counts import counted
+from balog.common.errors import ConfigError, ConfigProblems, EventError
+from balog.common.local_path import local_path
+from balog.event import Event, decode
+from balog.registry import check_folder
+from balog.service.client import ServiceClient
+from balog.service.control import open_control, read_document
+from balog.service.document import ControlDocument
+from balog.service.durable.router import FAILED_EVENTS_TOPIC
+from balog.service.jobs.access import access_for
+from balog.service.service import Service
+from balog.service.settings import DocumentAccess, ServiceConfig
+from balog.sinks.service import Problem
+from balog.topics import Topics, open_topics
+
+__all__ = ["FailedEvent", "Micro"]
+
+_MAX_EVENTS = 100_000
+
+
+class FailedEvent(Struct):
+    """A rejected event: its type and version if they could be read, each problem, and the bytes that were sent."""
+
+    problems: tuple[Problem, ...]
+    data: bytes
+    type: str = ""
+    type_version: str = ""
+    sender: str = ""
+
+    def __str__(self) -> str:
+        reasons = "; ".join(f"{problem.path}: {problem.reason}" for problem in self.problems)
+        name = " ".join(part for part in (self.type, self.type_version) if part) or "no type"
+        return _printable(f"{name}: {reasons}: {self.data[:200].decode('utf-8', 'replace')}")
+
+
+class Micro:
+    """A service with all its data in one folder. Use it as a context manager.
+
+    ::
+
+        with Micro(registry="schemas") as micro:
+            micro.client.send([{"cls_type": "order", "version": "1.0.0", "price": 12}])
+            assert not micro.failed()
+            [order] = micro.events("order")
+
+    Args:
+        registry: folder or URL of the schemas. Without a registry, events of unknown types are accepted.
+        document: the control document as a struct or a file. If omitted, each type has a topic of its own.
+        data: folder of the topics and the document's versions; a temporary folder if omitted.
+        listen: HOST:PORT; a free port of this machine if omitted.
+
+    Attributes:
+        url: URL of the service.
+        client: a client of the service.
+        topics: the topics of the service.
+
+    Raises:
+        ConfigError: the document or the address is not valid.
+        MissingExtraError: packages of the extra ``serve`` are not installed.
+    """
+
+    def __init__(
+        self,
+        registry: str | Path | None = None,
+        document: ControlDocument | str | Path | None = None,
+        *,
+        data: str | Path | None = None,
+        listen: str = ":0",
+    ) -> None:
+        self._folder = None if data is not None else tempfile.TemporaryDirectory(prefix="balog-micro-")
+        place = Path(self._folder.name if self._folder is not None else local_path(str(data or ""), "data"))
+        try:
+            if registry is not None:
+                check_folder(str(registry))
+            found, access = None, DocumentAccess()
+            if document is not None:
+                found, wanted = _read(document)
+                access = access_for(wanted)
+            self.config = ServiceConfig(
+                topics=f"local:{place / 'topics'}",
+                fallback=f"local:{place / 'fallback'}",
+                control=str(place / "control"),
+                registry=None if registry is None else str(registry),
+                unknown_types="accept" if registry is None else "refuse",
+                listen=listen,
+                document_access=access,
+                drain=5.0,
+            )
+            (place / "topics").mkdir(parents=True, exist_ok=True)  # so that there are none, rather than nowhere to look
+            if found is not None:
+                self._push(found)
+            self._service = Service(self.config)
+        except BaseException:
+            self._clean()
+            raise
+        self._seen: set[str] = set()
+        self.url = ""
+        self.client: ServiceClient
+        self.topics: Topics
+
+    def __enter__(self) -> Micro:
+        self._service.__enter__()
+        self.url = self._service.url
+        self.client = ServiceClient(self.url)
+        self.topics = open_topics(self.config.topics)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        try:
+            self.client.close()
+            self._service.__exit__(*error)
+            self.topics.close()
+        finally:
+            self._clean()
+
+    def events(self, cls_type: str | None = None, *, topic: str | None = None) -> list[Event]:
+        """Return the accepted events, ordered by topic and arrival.
+
+        Args:
+            cls_type: only events of this type.
+            topic: only events of this topic.
+        """
+        names = [name for name in self.topics.names() if name != FAILED_EVENTS_TOPIC] if topic is None else [topic]
+        found = (event for name in names for event in self._read(name))
+        return [event for event in found if cls_type is None or event.cls_type == cls_type]
+
+    def taken(self) -> Counter[str]:
+        """Return the number of accepted events by stream, since the start."""
+        counts: Counter[str] = Counter()
+        for (stream, status, _), count in self._service.metrics.outcomes().items():
+            if status == "202":
+                counts[stream] += count
+        return counts
+
+    def failed(self) -> list[FailedEvent]:
+        """Return the rejected events."""
+        return [msgspec.convert(event.payload, FailedEvent) for event in self._read(FAILED_EVENTS_TOPIC)]
+
+    def reset(self) -> None:
+        """Forget all events: from now on, only later ones are returned."""
+        for name in self.topics.names():
+            self._seen.update(event.header.id for event in self._read(name))
+
+    def assert_no_failed_events(self) -> None:
+        """Fail if an event was rejected, with the problems of each.
+
+        Raises:
+            AssertionError: at least one event was rejected.
+        """
+        lines = [str(failed) for failed in self.failed()]
+        if lines:
+            raise AssertionError(
+                f"{counted(len(lines), 'failed event')}:\n" + "\n".join(f"    {line}" for line in lines)
+            )
+
+    def _read(self, name: str) -> Iterable[Event]:
+        topic = self.topics.topic(name)
+        if not topic.exists():
+            return
+        for received in topic.peek(_MAX_EVENTS):
+            try:
+                event = decode(received.body)
+            except EventError:  # published directly into the topic
+                continue
+            if event.header.id not in self._seen:
+                yield event
+
+    def _push(self, data: bytes) -> None:
+        control: Any = open_control(self.config.control or "")
+        try:
+            control.push(data, who="micro", message="the document that micro was started with")
+        finally:
+            control.close()
+
+    def _clean(self) -> None:
+        if self._folder is not None:
+            self._folder.cleanup()
+
+
+def _printable(text: str) -> str:
+    """Return a text in one line, with unprintable characters escaped."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+
+
+def _read(document: ControlDocument | str | Path) -> tuple[bytes, ControlDocument]:
+    """Return a document from a struct or a file, as JSON and as a struct.
+
+    Raises:
+        ConfigError: the file cannot be read.
+        ConfigProblems: the document has problems; the error lists all of them.
+    """
+    if isinstance(document, ControlDocument):
+        data, source = msgspec.json.encode(document), ""
+    else:
+        source = str(document)
+        try:
+            data = Path(document).read_bytes()
+        except OSError as error:
+            raise ConfigError(f"cannot be read: {error.strerror}", source) from None
+    found, problems = read_document(data, source)
+    if found is None or problems:
+        raise ConfigProblems(problems)
+    return data, found

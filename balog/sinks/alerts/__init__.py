@@ -1,0 +1,1 @@
+"""Alerts in sinks: one key for each, and its text."""

@@ -1,0 +1,1 @@
+"""Files of a store: written, uploaded, listed in a manifest."""

@@ -1,0 +1,253 @@
+"""Streams for the list endpoints of an API: records, keys, paging, bookmarks and parents, as the document has them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from balog.tap.errors import SchemaError
+from balog.tap.projects.documents import ApiDocument
+from balog.tap.projects.model import StreamPlan
+from balog.tap.projects.names import UniqueNames, pascal, snake
+from balog.tap.projects.record_schema import record_schema
+
+_FIELD = re.compile(r"[A-Za-z_]\w*")
+_ITEMS = ("data", "items", "results", "records", "values", "value", "content", "entries", "rows", "objects")
+_KEYS = ("id", "uuid", "guid", "uid", "key", "code", "slug", "number")
+_CHANGED = re.compile(r"(updated|modified|changed|lastupdated|lastmodified|lastchanged)(at|on|date|time|timestamp)?")
+_SINCE = re.compile(r"(updated|modified|changed|lastupdated|lastmodified)?(at|on|date)?"
+                    r"(since|after|from|min|gte|start)|since")  # fmt: skip
+_CURSORS = re.compile(r"(next|page|paging|pagination)?(cursor|pagetoken|token|after|continuation)|startingafter")
+_NEXT = re.compile(r"next(cursor|pagetoken|token|page|after)?|cursor|continuation(token)?|endcursor")
+_SIZES = ("limit", "perpage", "pagesize", "size", "maxresults", "count", "top", "maxitems")
+_GROUPS = ("meta", "pagination", "paging", "page", "links", "pageinfo")
+_VERSIONS = re.compile(r"v?\d+(\.\d+)*|api|rest")
+_MAX_SIZE = 1000
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
+class EndpointPlanner:
+    """Plans streams, one endpoint after another, shorter paths first.
+
+    Args:
+        document: the document.
+        skipped: receives a sentence for each endpoint that cannot be a stream.
+    """
+
+    def __init__(self, document: ApiDocument, skipped: list[str]) -> None:
+        self.plans: list[StreamPlan] = []
+        self.settings: dict[str, dict[str, Any]] = {}
+        self._document = document
+        self._skipped = skipped
+        self._names = UniqueNames()
+        self._classes = UniqueNames(["RestStream", "Tap", "Any"])
+        self._by_path: dict[str, StreamPlan] = {}
+
+    def add(self, path: str, operation: Mapping[str, Any], parameters: Sequence[Mapping[str, Any]]) -> None:
+        """Plan the stream of a GET operation, if its response has a list of objects."""
+        answer = self._answer(operation)
+        schema = self._document.mapping(json_of(answer))
+        found = self._list_in(schema, path)
+        if found is None:
+            return
+        items, node = found
+        try:
+            record = record_schema(self._document, node)
+        except SchemaError as error:
+            self._skipped.append(f"GET {path} is no stream: {error.reason}")
+            return
+        segments = [part for part in path.split("/") if part and "{" not in part]
+        words = [part for part in segments if not _VERSIONS.fullmatch(part.lower())] or segments
+        name = self._names.take(snake(" ".join(words[-1:]), "stream"))
+        plan = StreamPlan(name, self._classes.take(pascal(name, "Stream")), path, record, items)
+        if not self._fill_path(plan, parameters):
+            return
+        plan.keys = self._keys(plan)
+        self._find_query(plan, schema, answer, parameters)
+        self._by_path[path] = plan
+        self.plans.append(plan)
+
+    def _answer(self, operation: Mapping[str, Any]) -> dict[str, Any]:
+        answers = operation.get("responses")
+        for status in ("200", "2XX", "206", "default"):
+            if isinstance(answers, Mapping) and status in answers:
+                return self._document.mapping(answers[status])
+        return {}
+
+    def _list_in(self, schema: Mapping[str, Any], path: str) -> tuple[str, Any] | None:
+        """Return the path of the records in the response, and their schema."""
+        if schema.get("type") == "array" or (isinstance(schema.get("items"), Mapping) and "properties" not in schema):
+            return ("", schema["items"]) if self._is_object(schema.get("items")) else None
+        last = _plain(path.rstrip("/").rpartition("/")[2])
+        lists = {}
+        for name, value in self._properties(schema).items():
+            inner = self._document.mapping(value)
+            if self._is_object(inner.get("items")) and _FIELD.fullmatch(name):
+                lists[name] = inner["items"]
+        chosen = next((name for name in lists if _plain(name) == last or name.lower() in _ITEMS), None)
+        if chosen is None and len(lists) == 1:
+            chosen = next(iter(lists))
+        return None if chosen is None else (chosen, lists[chosen])
+
+    def _properties(self, schema: Mapping[str, Any]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for part in schema.get("allOf") or ():
+            found |= self._document.mapping(self._document.mapping(part).get("properties") or {})
+        own = schema.get("properties")
+        return {**found, **(own if isinstance(own, dict) else {})}
+
+    def _is_object(self, node: Any) -> bool:
+        schema = self._document.mapping(node or {})
+        return bool(self._properties(schema))
+
+    def _fill_path(self, plan: StreamPlan, parameters: Sequence[Mapping[str, Any]]) -> bool:
+        """Fill the parameters of the path from a parent's records, or from the config."""
+        parts = plan.path.split("/")
+        places = [place for place, part in enumerate(parts) if "{" in part]
+        if any(not parts[place].startswith("{") or parts[place].count("{") > 1 for place in places):
+            self._skipped.append(f"GET {plan.path} is no stream: a parameter is only a part of a segment of its path")
+            return False
+        above = self._by_path.get("/".join(parts[: places[-1]])) if places else None
+        field = self._field_of(above, parts[places[-1]].strip("{}")) if above is not None else None
+        if above is not None and above.parent is not None and field is not None:
+            self._skipped.append(f"GET {plan.path} is no stream: it is below {above.name}, which has a parent itself")
+            return False
+        for place in places:
+            name = parts[place].strip("{}")
+            if above is None or field is None or place != places[-1]:
+                parts[place] = f"{{config.{self._setting(name, parameters)}}}"
+                continue
+            plan.parent = above
+            parts[place] = f"{{{field}}}"
+            own = snake(name if _plain(name) not in _KEYS else f"{above.name} {name}", "parent")
+            if own not in plan.schema["properties"]:
+                plan.from_parent[own] = field
+                plan.schema["properties"][own] = dict(above.schema["properties"][field])
+        plan.path = "/".join(parts)
+        return True
+
+    def _field_of(self, parent: StreamPlan, name: str) -> str | None:
+        fields = [field for field in parent.schema["properties"] if _FIELD.fullmatch(field)]
+        found = next((field for field in fields if _plain(field) == _plain(name)), None)
+        if found is None and parent.keys and _FIELD.fullmatch(parent.keys[0]):
+            found = parent.keys[0]
+        return found
+
+    def _setting(self, name: str, parameters: Sequence[Mapping[str, Any]]) -> str:
+        setting = snake(name, "setting")
+        if setting not in self.settings:
+            given = next((each for each in parameters if snake(str(each.get("name")), "parameter") == setting), {})
+            text = given.get("description")
+            self.settings[setting] = {
+                "type": "string",
+                "minLength": 1,
+                "description": " ".join(text.split())[:100] if isinstance(text, str) and text.strip() else name[:100],
+            }
+        return setting
+
+    def _keys(self, plan: StreamPlan) -> list[str]:
+        by_plain = {_plain(name): name for name in plan.schema["properties"]}
+        singular = _plain(plan.name).removesuffix("s")
+        found = next((by_plain[key] for key in (*_KEYS, f"{singular}id", f"{singular}key") if key in by_plain), None)
+        return [] if found is None else [found]
+
+    def _find_query(
+        self, plan: StreamPlan, schema: Mapping[str, Any], answer: Mapping[str, Any], given: Sequence[Mapping[str, Any]]
+    ) -> None:
+        """Find the parameters of the query: the bookmark's, those of paging, and those that are needed."""
+        queries = {str(each["name"]): each for each in given if each.get("in") == "query" and each.get("name")}
+        plan.paging = self._paging(queries, schema, answer)
+        used = set(re.findall(r"param=(\S+)", plan.paging))
+        times = [name for name, value in plan.schema["properties"].items() if value.get("format") == "date-time"]
+        changed = next((name for name in times if _CHANGED.fullmatch(_plain(name))), None)
+        free = [  # a first run sends none, so it must not be required
+            name
+            for name, each in queries.items()
+            if _SINCE.fullmatch(_plain(name)) and name not in used and each.get("required") is not True
+        ]
+        since = min(free, key=lambda name: not self._is_time(queries[name]), default=None)
+        if changed is not None and since is not None:
+            plan.replication_key, plan.since = changed, since
+            plan.params[since] = "{bookmark}"
+        for name, parameter in queries.items():
+            if parameter.get("required") is True and name not in used and name not in plan.params:
+                plan.params[name] = f"{{config.{self._setting(name, given)}}}"
+
+    def _is_time(self, parameter: Mapping[str, Any]) -> bool:
+        return self._document.mapping(parameter.get("schema") or {}).get("format") in ("date-time", "date")
+
+    def _paging(
+        self, queries: Mapping[str, Mapping[str, Any]], schema: Mapping[str, Any], answer: Mapping[str, Any]
+    ) -> str:
+        by_plain = {_plain(name): name for name in queries if re.fullmatch(r"[^\s=]+", name)}
+        size = next((by_plain[name] for name in _SIZES if name in by_plain), None)
+        sized = "" if size is None else f" size={self._size(queries[size])} size_param={size}"
+        headers = answer.get("headers")
+        if isinstance(headers, Mapping) and any(name.lower() == "link" for name in headers):
+            return "link"
+        bodies = self._texts_in(schema)
+        cursor = next((by_plain[name] for name in by_plain if _CURSORS.fullmatch(name)), None)
+        place = next((path for path in bodies if _NEXT.fullmatch(_plain(path.rpartition(".")[2]))), None)
+        if cursor is not None and place is not None:
+            return f"cursor:{place} param={cursor}{sized}"
+        if place is not None and bodies[place] in ("uri", "url", "uri-reference"):
+            return f"url:{place}"
+        offset = next((by_plain[name] for name in ("offset", "skip", "start", "startat") if name in by_plain), None)
+        if offset is not None and size is not None:
+            return f"offset param={offset}{sized}"
+        page = next((by_plain[name] for name in ("page", "pagenumber", "pageno", "p") if name in by_plain), None)
+        if page is None:
+            return ""
+        inner = self._document.mapping(queries[page].get("schema") or {})
+        first = 0 if inner.get("default", inner.get("minimum")) == 0 else 1
+        return f"page param={page} first={first}{sized}"
+
+    def _size(self, parameter: Mapping[str, Any]) -> int:
+        inner = self._document.mapping(parameter.get("schema") or {})
+        for name in ("maximum", "default"):
+            if isinstance(inner.get(name), int) and 0 < inner[name] <= _MAX_SIZE:
+                return int(inner[name])
+        return 100
+
+    def _texts_in(self, schema: Mapping[str, Any]) -> dict[str, str]:
+        """Return the formats of the texts in a response, by path: at the top, and in objects about paging."""
+        found: dict[str, str] = {}
+        groups = {}
+        for name, value in self._properties(schema).items():
+            inner = self._document.mapping(value)
+            if not _FIELD.fullmatch(name):
+                continue
+            if _plain(name) in _GROUPS:
+                groups[name] = inner
+            elif (form := _text_format(inner)) is not None:
+                found[name] = form
+        for group, inner in groups.items():
+            for name, value in self._properties(inner).items():
+                form = _text_format(self._document.mapping(value))
+                if _FIELD.fullmatch(name) and form is not None:
+                    found[f"{group}.{name}"] = form
+        return found
+
+
+def _text_format(schema: Mapping[str, Any]) -> str | None:
+    """Return the format of a text, "" without one; None for other types."""
+    kinds = schema.get("type")
+    if kinds == "string" or (isinstance(kinds, list) and "string" in kinds):
+        return str(schema.get("format", ""))
+    parts = schema.get("anyOf")
+    forms = [_text_format(part) for part in parts if isinstance(part, Mapping)] if isinstance(parts, list) else []
+    return next((form for form in forms if form is not None), None)
+
+
+def json_of(answer: Mapping[str, Any]) -> Any:
+    """Return the schema of a response's or request's JSON."""
+    content = answer.get("content")
+    for kind, value in content.items() if isinstance(content, Mapping) else ():
+        is_json = kind.partition(";")[0].strip().lower().endswith(("/json", "+json")) or kind == "*/*"
+        if is_json and isinstance(value, Mapping):
+            return value.get("schema") or {}
+    return {}

@@ -1,0 +1,102 @@
+"""Schemas of records and types of Python, from the schemas of an OpenAPI document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from balog.tap.errors import SchemaError
+from balog.tap.projects.documents import ApiDocument
+from balog.tap.schema.flattening import flatten
+from balog.tap.schema.references import resolve_target
+
+_KEPT = ("anyOf", "oneOf", "allOf")
+_TIMES = frozenset({"date-time", "date"})
+_TYPES = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
+_MAX_DEPTH = 8
+_MAX_TEXT = 500
+
+
+def record_schema(document: ApiDocument, node: Any) -> dict[str, Any]:
+    """Return the schema of a record with all references resolved: types, formats of times and descriptions.
+
+    Limits, patterns and enumerations are left out, because many sources break them; and ``required``, so that
+    properties can be deselected.
+
+    Raises:
+        SchemaError: a reference has no target, or the schema is invalid or too large.
+    """
+    found = flatten(_structure(resolve_target(document.documents, document.target(node), depth=1)))
+    if "properties" not in found:
+        raise SchemaError("is not the schema of an object with properties")
+    return {"type": "object", **{name: value for name, value in found.items() if name not in ("type", "description")}}
+
+
+def _structure(schema: Any, depth: int = 0) -> Any:
+    if not isinstance(schema, Mapping):
+        return {}
+    made: dict[str, Any] = {}
+    kinds = _kinds(schema)
+    if kinds:
+        made["type"] = kinds[0] if len(kinds) == 1 else kinds
+    if isinstance(schema.get("description"), str) and schema["description"].strip():
+        made["description"] = " ".join(schema["description"].split())[:_MAX_TEXT]
+    if schema.get("format") in _TIMES and "string" in kinds:
+        made["format"] = schema["format"]
+    properties = schema.get("properties")
+    if isinstance(properties, Mapping):
+        made["properties"] = {
+            name: _structure(value, depth + 1)
+            for name, value in properties.items()
+            if not (isinstance(value, Mapping) and value.get("writeOnly") is True)
+        }
+    if isinstance(schema.get("items"), Mapping):
+        made["items"] = _structure(schema["items"], depth + 1)
+    if isinstance(schema.get("additionalProperties"), Mapping):
+        made["additionalProperties"] = _structure(schema["additionalProperties"], depth + 1)
+    for keyword in _KEPT:
+        parts = schema.get(keyword)
+        if isinstance(parts, list) and parts:
+            # A record may match several alternatives once their limits are gone.
+            name = "anyOf" if keyword == "oneOf" else keyword
+            made[name] = [_structure(part, depth + 1) for part in parts]
+    return _with_null(made) if schema.get("nullable") is True else made
+
+
+def _kinds(schema: Mapping[str, Any]) -> list[str]:
+    kind = schema.get("type")
+    kinds = [kind] if isinstance(kind, str) else list(kind) if isinstance(kind, list) else []
+    if not kinds and isinstance(schema.get("properties"), Mapping):
+        kinds = ["object"]
+    return [each for each in kinds if each in (*_TYPES, "array", "object")]
+
+
+def _with_null(schema: dict[str, Any]) -> dict[str, Any]:
+    if "type" in schema:
+        kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+        return {**schema, "type": kinds if "null" in kinds else ["null", *kinds]}
+    return {"anyOf": [{"type": "null"}, schema]} if schema else schema
+
+
+def annotation(document: ApiDocument, node: Any, depth: int = 0) -> str:
+    """Return the type of a schema's values in Python."""
+    if not isinstance(node, Mapping) or depth > _MAX_DEPTH:
+        return "Any"
+    parts = node.get("allOf")
+    if isinstance(node.get("$ref"), str):
+        try:
+            return annotation(document, document.target(node).node, depth + 1)
+        except SchemaError:
+            return "Any"
+    if isinstance(parts, list) and len(parts) == 1:
+        return annotation(document, parts[0], depth + 1)
+    found = []
+    for kind in _kinds(node):
+        if kind == "array":
+            found.append(f"list[{annotation(document, node.get('items'), depth + 1)}]")
+        else:
+            found.append("dict[str, Any]" if kind == "object" else _TYPES[kind])
+    if node.get("nullable") is True and found:
+        found.append("None")
+    found = list(dict.fromkeys(sorted(found, key=lambda each: each == "None")))
+    return "Any" if not found or "Any" in found or found == ["None"] else " | ".join(found)

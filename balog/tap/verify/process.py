@@ -1,0 +1,275 @@
+"""One run of a tap within limits of time: outputs, memory, exit, and cleanup."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from itertools import count
+from pathlib import Path
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from balog.common.errors import ConfigError
+
+_MARK = "BALOG_VERIFY"
+_CHUNK = 256 * 1024
+_SMALL_PIPE = 4096
+_LEFT_OVER = 1.0  # seconds that leftover child processes may keep writing
+_EACH = 0.02  # seconds between two samples of its memory
+
+
+class RunCancelled(Exception):  # not an error: the verification ends
+    """A run was ended, or not begun, because the verification ends."""
+
+
+class Guard:
+    """Marks in the environment of each run's processes, by which they are found. Several threads may use it.
+
+    Attributes:
+        is_cancelled: the running runs are to end, and no other may begin.
+    """
+
+    def __init__(self) -> None:
+        self._mark = f"{_MARK}={secrets.token_hex(8)}"
+        self._runs = count(1)
+        self.is_cancelled = False
+
+    def new_mark(self) -> str:
+        """Return a mark for one run: ``NAME=VALUE`` for the environment of its processes."""
+        return f"{self._mark}-{next(self._runs)}"
+
+    def marked_processes(self, mark: str = "") -> list[int]:
+        """Return the ids of processes with a run's mark, or of all runs, in any session; none without /proc."""
+        found, wanted = [], (mark or self._mark).encode()
+        for place in Path("/proc").glob("[0-9]*"):
+            try:
+                environment = (place / "environ").read_bytes()
+                if wanted in environment and any(
+                    each == wanted or each.startswith(wanted + b"-") for each in environment.split(b"\0")
+                ):
+                    found.append(int(place.name))
+            except OSError:
+                continue  # another user's, or over meanwhile
+        return found
+
+    def kill_all(self, mark: str) -> None:
+        """Kill all processes with a run's mark."""
+        for pid in self.marked_processes(mark):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+
+
+class OutputHandler(Protocol):
+    """Receives the outputs of a run."""
+
+    def stdout(self, data: bytes) -> str:
+        """Handle the next bytes. Return "" to continue, ``interrupt`` to send SIGTERM, or the reason to end the run."""
+
+    def stderr(self, data: bytes) -> None:
+        """Handle the next bytes."""
+
+
+class ProcessResult(Struct, kw_only=True):
+    """How a run ended.
+
+    Attributes:
+        code: the exit code; -N for signal N.
+        began: the time of its start, as of ``time.monotonic``.
+        seconds: the duration.
+        stopped: why the verification ended the run; "" if it ended by itself.
+        was_killed: the run did not end after SIGTERM and was killed.
+        left_running: a second after its end, a child process still ran or held its outputs.
+        bytes_after_sigterm: bytes that arrived after SIGTERM, including buffered ones.
+        peak_memory: peak bytes of the process and its children; 0 where unknown (not Linux).
+    """
+
+    code: int = 0
+    began: float = 0
+    seconds: float = 0
+    stopped: str = ""
+    was_killed: bool = False
+    left_running: bool = False
+    bytes_after_sigterm: int = 0
+    peak_memory: int = 0
+
+
+def run(
+    command: Sequence[str],
+    handler: OutputHandler,
+    *,
+    timeout: float,
+    grace: float,
+    small_pipe: bool = False,
+    guard: Guard | None = None,
+) -> ProcessResult:
+    """Run a command until it ends, exceeds its time, or the handler ends it.
+
+    Args:
+        command: program and arguments; no shell is used.
+        handler: receives the outputs until then. Later output is read and dropped, so that the process can end.
+        timeout: seconds until SIGTERM.
+        grace: seconds from SIGTERM until the process and its children are killed.
+        small_pipe: use a small pipe for stdout, so that the process cannot run far ahead of the reader (Linux).
+        guard: finds processes that left the tap's process group.
+
+    Raises:
+        ConfigError: the command cannot be started.
+        RunCancelled: the guard is cancelled.
+    """
+    mark = guard.new_mark() if guard is not None else ""
+    if guard is not None and guard.is_cancelled:
+        raise RunCancelled
+    try:
+        process = subprocess.Popen(
+            list(command),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            start_new_session=True,
+            env={**os.environ, _MARK: mark.partition("=")[2]} if mark else None,
+            pipesize=_SMALL_PIPE if small_pipe and sys.platform == "linux" else -1,
+        )
+    except OSError as error:
+        raise ConfigError(f"cannot be run: {error.strerror or error}", source=command[0]) from None
+    with process:
+        try:
+            loop = _Loop(process, handler, timeout, grace, _SMALL_PIPE if small_pipe else _CHUNK, guard)
+            result = loop.run()
+            if guard is not None and guard.is_cancelled:
+                raise RunCancelled
+            if guard is not None and not result.stopped:
+                result.left_running = result.left_running or _has_leftover(guard, mark)
+            return result
+        finally:
+            _signal_all(process, signal.SIGKILL)
+            if guard is not None:
+                guard.kill_all(mark)
+
+
+def _has_leftover(guard: Guard, mark: str) -> bool:
+    """Return whether a child process of the tap still runs a second after the tap's end."""
+    until = time.monotonic() + _LEFT_OVER
+    while guard.marked_processes(mark):
+        if time.monotonic() > until:
+            return True
+        time.sleep(_EACH)
+    return False
+
+
+class _Loop:
+    def __init__(
+        self,
+        process: subprocess.Popen[bytes],
+        handler: OutputHandler,
+        timeout: float,
+        grace: float,
+        chunk: int,
+        guard: Guard | None,
+    ) -> None:
+        self.guard = guard
+        self.process = process
+        self.handler = handler
+        self.grace = grace
+        self.chunk = chunk
+        self.result = ProcessResult()
+        self.began = time.monotonic()
+        self.deadline = self.began + timeout
+        self.signalled: float | None = None
+        self.ended: float | None = None
+        self._looked = 0.0
+
+    def run(self) -> ProcessResult:
+        with selectors.DefaultSelector() as selector:
+            for stream, take in ((self.process.stdout, self._stdout), (self.process.stderr, self.handler.stderr)):
+                assert stream is not None  # noqa: S101
+                selector.register(stream, selectors.EVENT_READ, take)
+            while selector.get_map():
+                for key, _ in selector.select(_EACH):
+                    data = os.read(key.fd, self.chunk)
+                    if data:
+                        key.data(data)
+                    else:
+                        selector.unregister(key.fileobj)
+                if not self._check_limits(time.monotonic()):
+                    break
+        while self.process.poll() is None and self._check_limits(time.monotonic()):
+            time.sleep(0.002)
+        self.result.code = self.process.wait()
+        self.result.began = self.began
+        self.result.seconds = (self.ended or time.monotonic()) - self.began
+        return self.result
+
+    def _stdout(self, data: bytes) -> None:
+        if self.signalled is not None:
+            self.result.bytes_after_sigterm += len(data)
+        if self.result.stopped not in ("", "interrupt"):
+            return
+        reason = self.handler.stdout(data)
+        if reason and not self.result.stopped:
+            self._stop(reason)
+        elif reason and reason != "interrupt":
+            self.result.stopped = reason
+
+    def _stop(self, reason: str) -> None:
+        self.result.stopped = reason
+        self.signalled = time.monotonic()
+        if reason == "interrupt":
+            self.process.send_signal(signal.SIGTERM)  # to the process alone, as container runtimes do
+        else:
+            _signal_all(self.process, signal.SIGTERM)
+
+    def _check_limits(self, now: float) -> bool:
+        """Check time and memory. Return False to stop reading."""
+        if self.guard is not None and self.guard.is_cancelled:
+            _signal_all(self.process, signal.SIGKILL)
+            return False
+        if self.ended is None and self.process.poll() is not None:
+            self.ended = now
+        if self.ended is not None:
+            if now - self.ended < _LEFT_OVER:
+                return True
+            self.result.left_running = True
+            return False
+        if now - self._looked >= _EACH:
+            self._looked = now
+            self.result.peak_memory = max(self.result.peak_memory, _peak_memory(self.process.pid))
+        if self.signalled is None and now >= self.deadline:
+            self._stop("timeout")
+        elif self.signalled is not None and now - self.signalled >= self.grace:
+            self.result.was_killed = True
+            _signal_all(self.process, signal.SIGKILL)
+        return True
+
+
+def _signal_all(process: subprocess.Popen[Any], number: int) -> None:
+    try:
+        os.killpg(process.pid, number)  # it leads a process group, which includes its children
+    except (ProcessLookupError, PermissionError):
+        pass
+
+
+def _peak_memory(pid: int) -> int:
+    """Return the peak bytes of a process and its children; 0 without /proc."""
+    peak = 0
+    waiting = [pid]
+    while waiting:
+        place = Path("/proc", str(waiting.pop()))
+        try:
+            for line in (place / "status").read_bytes().splitlines():
+                if line.startswith(b"VmHWM:"):
+                    peak += int(line.split()[1]) * 1024
+            for task in (place / "task").iterdir():
+                waiting += map(int, (task / "children").read_text().split())
+        except (OSError, ValueError):
+            continue
+    return peak

@@ -1,0 +1,160 @@
+"""Runs of a tap side by side: their slots, their files, and properties that are made once."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from itertools import count
+from pathlib import Path
+from typing import Any, TypeVar
+
+from balog.tap.verify.leaks import Leaks
+from balog.tap.verify.options import Options
+from balog.tap.verify.output_reader import KnownStreams, OutputReader
+from balog.tap.verify.process import Guard, OutputHandler, ProcessResult, run
+from balog.tap.verify.runs import Capture, CommandRun, SyncRun
+from balog.tap.verify.tap_command import TapCommand
+
+Made = TypeVar("Made")
+
+
+class made_once(cached_property[Made]):  # a decorator
+    """A cached property that one thread makes while the others wait for it.
+
+    An exception is not cached. The owner has ``lock_of``.
+    """
+
+    def __get__(self, owner: Any, kind: type | None = None) -> Made:  # type: ignore[override]
+        with owner.lock_of(self.attrname):
+            found: Made = owner.__dict__.get(self.attrname, self)
+            return super().__get__(owner, kind) if found is self else found
+
+
+class Slots:
+    """Limits how many runs there are at a time.
+
+    Attributes:
+        limit: the number; it may change at any time.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self._taken = 0
+        self._free = threading.Condition()
+
+    @contextmanager
+    def one(self) -> Iterator[None]:
+        """Wait for a slot, and hold it."""
+        with self._free:
+            self._free.wait_for(lambda: self._taken < self.limit)
+            self._taken += 1
+        try:
+            yield
+        finally:
+            with self._free:
+                self._taken -= 1
+                self._free.notify_all()
+
+
+class Runner:
+    """Makes runs of a tap, from several threads, at most as many at a time as the options have jobs.
+
+    If a run changes the tap's config, as taps do that store a new refresh token in it, the others follow one by one.
+
+    Args:
+        command: the tap's command.
+        options: the limits.
+        leaks: searches the outputs for secrets.
+        on_run: called with the name of each run before it starts.
+    """
+
+    def __init__(self, command: TapCommand, options: Options, leaks: Leaks, on_run: Callable[[str], None]) -> None:
+        self.command = command
+        self.leaks = leaks
+        self._options = options
+        self._on_run = on_run
+        self._folder = tempfile.TemporaryDirectory(prefix="balog-verify-")
+        self._guard = Guard()
+        self._slots = Slots(options.jobs or default_jobs())
+        self._files = count(1)
+        self._config = self._config_bytes()
+        self._made: list[SyncRun | CommandRun] = []
+
+    @property
+    def made(self) -> list[SyncRun | CommandRun]:
+        """The finished runs, in the order of their starts."""
+        return sorted(self._made, key=lambda made: made.result.began)
+
+    def cancel(self) -> None:
+        """End the running runs, and begin no other."""
+        self._guard.is_cancelled = True
+
+    def close(self) -> None:
+        """Remove the files of the runs."""
+        self._folder.cleanup()
+
+    def sync(
+        self, name: str, line: list[str], known: KnownStreams, *, interrupt_after: int = 0, timeout: float | None = None
+    ) -> SyncRun:
+        """Run the tap, and read its output as a target would."""
+        output = OutputReader(self.leaks.fresh(), known, most=self._options.records, interrupt_after=interrupt_after)
+        result = self._run(name, line, output, timeout, small_pipe=bool(interrupt_after))
+        output.close(cut=result.stopped not in ("", "interrupt"))
+        made = SyncRun(name=name, output=output, result=result)
+        self._made.append(made)
+        return made
+
+    def ask(self, name: str, line: list[str], *, timeout: float | None = None) -> CommandRun:
+        """Run the tap, and keep its output."""
+        capture = Capture(self.leaks.fresh())
+        result = self._run(name, line, capture, timeout)
+        capture.logs.close()
+        capture.leaks.search_output(capture.data, "stdout")
+        made = CommandRun(name=name, stdout=bytes(capture.data), logs=capture.logs, result=result, leaks=capture.leaks)
+        self._made.append(made)
+        return made
+
+    def missing_file(self, name: str) -> Path:
+        """Return a path where no file is."""
+        return Path(self._folder.name, name)
+
+    def write(self, name: str, text: str) -> Path:
+        """Write a file for a run."""
+        path = Path(self._folder.name, f"{next(self._files)}-{name}")
+        path.touch(0o600)  # a config holds secrets
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def _run(
+        self, name: str, line: list[str], output: OutputHandler, timeout: float | None, *, small_pipe: bool = False
+    ) -> ProcessResult:
+        options = self._options
+        with self._slots.one():
+            self._on_run(name)
+            result = run(
+                line,
+                output,
+                timeout=options.timeout if timeout is None else min(timeout, options.timeout),
+                grace=options.grace,
+                small_pipe=small_pipe,
+                guard=self._guard,
+            )
+            if self._slots.limit > 1 and self._config_bytes() != self._config:
+                self._slots.limit = 1
+        return result
+
+    def _config_bytes(self) -> bytes:
+        try:
+            return self.command.config.read_bytes() if self.command.config else b""
+        except OSError:
+            return b""
+
+
+def default_jobs() -> int:
+    """Return the number of cores that this process may use, plus one: a tap also waits for its source."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return cores + 1

@@ -1,0 +1,82 @@
+"""Pytest support for any tap: one verification, one test per rule. Requires pytest.
+
+::
+
+    @pytest.fixture(scope="module")
+    def tap_command():
+        return [sys.executable, "-m", "tap_cool", "--config", "config.json"]
+
+
+    class TestTapCool(TapPractices):
+        pass
+
+``assert_verified(command)`` checks all rules in one test.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+import pytest
+
+from balog.tap.verify.options import Options
+from balog.tap.verify.report import VerifyReport, as_text
+from balog.tap.verify.rules import CHECKS
+from balog.tap.verify.verification import verify
+
+__all__ = ["TapPractices", "TapWarning", "assert_verified"]
+
+
+class TapWarning(UserWarning):
+    """A tap breaks a rule of severity ``warning`` or ``advice``."""
+
+
+def assert_verified(command: Sequence[str], options: Options | None = None, *, fail_under: int = 0) -> VerifyReport:
+    """Verify a tap; see ``balog.tap.verify.verify``.
+
+    Args:
+        command: the tap's command line.
+        options: limits and selection of rules.
+        fail_under: the minimum score.
+
+    Raises:
+        AssertionError: a rule of severity ``error`` failed, or the score is too low; the message is the report.
+    """
+    report = verify(command, options)
+    if not report.is_clean or report.score < fail_under:
+        raise AssertionError("\n".join(line for line, _ in as_text(report)))
+    return report
+
+
+class TapPractices:
+    """One test per rule. Inherit from it in a class ``Test…``, and define a fixture ``tap_command``.
+
+    The fixture returns the tap's command line with its config and has the scope ``class`` or wider. The fixture
+    ``tap_report`` of balog's pytest plugin verifies the tap once per class.
+
+    A broken rule of severity ``error`` fails its test. Other broken rules warn with ``TapWarning``;
+    ``-W error::balog.tap.verify.testing.TapWarning`` turns warnings into failures. Rules that cannot be judged are
+    skipped.
+
+    Attributes:
+        options: limits and selection of rules; tests of other rules are skipped.
+    """
+
+    options = Options()
+
+    @pytest.mark.parametrize("rule", list(CHECKS))
+    def test_practice(self, tap_report: VerifyReport, rule: str) -> None:
+        """The tap follows the rule."""
+        found = [finding for finding in tap_report.findings if finding.rule.id == rule]
+        if not found:
+            pytest.skip("deselected by the options")
+        if found[0].outcome == "skipped":
+            pytest.skip(f"not judged: {found[0].detail}")
+        if found[0].outcome == "passed":
+            return
+        details = "; ".join(f"{each.stream}: {each.detail}" if each.stream else each.detail for each in found)
+        text = f"{CHECKS[rule].rule.title} {details}. {CHECKS[rule].rule.remedy}"
+        if any(each.rule.severity == "error" for each in found):
+            pytest.fail(text, pytrace=False)
+        warnings.warn(text, TapWarning, stacklevel=1)

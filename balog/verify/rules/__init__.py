@@ -1,7 +1,0 @@
-"""The rules, one module per subject. ``CHECKS`` has all of them."""
-
-from balog.verify.rules import discovery, selection  # noqa: F401, I001  # in the order of a report
-from balog.verify.rules import messages, records, state, resumption, failures, observability  # noqa: F401
-from balog.verify.rules.registration import CHECKS, Check, Violation
-
-__all__ = ["CHECKS", "Check", "Violation"]

@@ -1,0 +1,1 @@
+"""Alerts: their states, incidents, events and targets."""

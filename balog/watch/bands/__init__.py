@@ -1,0 +1,1 @@
+"""Bands of normal values, learned from history."""

@@ -1,0 +1,189 @@
+"""Check what the types of monitors cannot express: durations, calendars, conditions, exactly one kind."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from fnmatch import fnmatchcase
+from math import ceil
+from typing import Any
+
+import msgspec
+
+from balog.common.counts import counted
+from balog.common.errors import ConfigError
+from balog.filters import Expression
+from balog.watch.config.calendars import Calendar, parse_zone
+from balog.watch.config.durations import format_duration, parse_duration, parse_factor, parse_period, parse_share
+from balog.watch.config.monitors import KINDS, MonitorConfig
+
+
+def _parse_quiet_hours(text: str) -> Calendar:
+    calendar = Calendar(text)
+    if calendar.is_always_open:
+        raise ConfigError(f"{text!r:.80} is always, so no alert would be sent; name days or hours")
+    return calendar
+
+
+def _parse_largest_share(text: str) -> None:
+    if parse_share(text) >= 1.0:
+        raise ConfigError("no share is larger")
+
+
+_PARSERS: dict[str, Callable[[str], object]] = {
+    **dict.fromkeys(("every", "within", "against", "unchanged_for", "no_data"), parse_period),
+    **dict.fromkeys(("grace", "for", "resolve_after"), parse_duration),
+    "p95_over": parse_factor,
+    "tolerance": parse_share,
+    **dict.fromkeys(("rate_over", "share_over"), _parse_largest_share),
+    "calendar": Calendar,
+    "quiet_hours": _parse_quiet_hours,
+    "timezone": parse_zone,
+    "where": Expression,
+}
+
+_LINK_FIELDS = ("pipeline", "stream", "run_id")
+
+_NEEDS_ONE = {
+    "duration": ("p95_over", "over", "under"),
+    "failures": ("in_a_row", "new_fingerprint", "rate_over"),
+    "quarantine": ("share_over", "over"),
+    "state": ("unchanged_runs", "unchanged_for"),
+    "threshold": ("over", "under"),
+}
+
+
+def find_semantic_problems(monitors: Sequence[MonitorConfig]) -> list[ConfigError]:
+    """Return the problems of monitors whose types are right, each with its JSONPath in the file."""
+    found: list[ConfigError] = []
+    names: set[str] = set()
+    for number, monitor in enumerate(monitors):
+        place = f"$.monitors[{number}]"
+        if monitor.name in names:
+            found.append(ConfigError(f"the name {monitor.name!r:.80} is there twice", path=f"{place}.name"))
+        names.add(monitor.name)
+        found += _fields(monitor, place)
+        found += _kinds(monitor, place)
+        found += _globs_and_links(monitor, place)
+        found += _limits(monitor, place)
+    return found
+
+
+def _fields(options: Any, place: str) -> Iterator[ConfigError]:
+    """Parse the texts of a struct and of its structs."""
+    for one in msgspec.structs.fields(options):
+        value, path = getattr(options, one.name), f"{place}.{one.encode_name}"
+        if isinstance(value, msgspec.Struct):
+            yield from _fields(value, path)
+            continue
+        parse = _PARSERS.get(one.encode_name)
+        if one.encode_name in ("over", "under") and isinstance(value, str):  # of a duration
+            parse = parse_duration
+        if parse is None or value is None:
+            continue
+        try:
+            parse(value)
+        except ConfigError as error:
+            yield ConfigError(error.reason, path=path)
+
+
+def _kinds(monitor: MonitorConfig, place: str) -> Iterator[ConfigError]:
+    chosen = [name for name in KINDS if getattr(monitor, name) is not None]
+    if not chosen:
+        yield ConfigError(f"a monitor needs a kind; add one of {', '.join(KINDS)}", path=place)
+    elif len(chosen) > 1:
+        yield ConfigError(
+            f"{' and '.join(chosen)} are two kinds; write a monitor for each", path=f"{place}.{chosen[1]}"
+        )
+    for name, options in _NEEDS_ONE.items():
+        struct = getattr(monitor, name)
+        if struct is not None and not any(_is_set(getattr(struct, option)) for option in options):
+            yield ConfigError(f"needs one of {', '.join(options)}", path=f"{place}.{name}")
+    if monitor.metric is not None and monitor.threshold is None:
+        yield ConfigError("needs a threshold, such as {over: 3, within: 1h}", path=f"{place}.metric")
+    if monitor.threshold is not None and monitor.metric is None:
+        yield ConfigError("belongs to metric only", path=f"{place}.threshold")
+    if monitor.lag is not None:
+        yield from _lag(monitor.lag, f"{place}.lag")
+
+
+def _globs_and_links(monitor: MonitorConfig, place: str) -> Iterator[ConfigError]:
+    if not monitor.name.isprintable():
+        yield ConfigError("has a character that cannot be printed", path=f"{place}.name")
+    for name in ("pipeline", "stream"):
+        patterns = getattr(monitor, name)
+        if not patterns or (isinstance(patterns, list) and "" in patterns):
+            yield ConfigError('an empty glob matches nothing; leave it out, or write "*"', path=f"{place}.{name}")
+    whole = next((name for name in ("duration", "failures", "lag") if getattr(monitor, name) is not None), None)
+    if whole is not None and monitor.stream != "*":
+        yield ConfigError(f"{whole} has no streams, so nothing would fire; leave it out", path=f"{place}.stream")
+    unknown = [field for field in re.findall(r"\{(\w+)\}", monitor.link or "") if field not in _LINK_FIELDS]
+    if unknown:
+        known = ", ".join(f"{{{name}}}" for name in _LINK_FIELDS)
+        yield ConfigError(f"there is no {{{unknown[0]:.40}}}; there are {known}", path=f"{place}.link")
+    if monitor.link is not None and not monitor.link.lower().startswith(("https://", "http://")):
+        yield ConfigError("is not a URL; want https:// or http://", path=f"{place}.link")
+
+
+def _is_set(value: object) -> bool:
+    return value is not None and value is not False  # 0 is a limit
+
+
+def _lag(lag: Any, place: str) -> Iterator[ConfigError]:
+    if (lag.topic is None) == (lag.spool is None):
+        yield ConfigError("needs topic and group, or spool", path=place)
+    elif (lag.topic is None) != (lag.group is None):
+        yield ConfigError("topic and group belong together", path=place)
+
+
+def _limits(monitor: MonitorConfig, place: str) -> Iterator[ConfigError]:
+    """Yield the limits of a monitor that fire at every value, or at none."""
+    changes, threshold, duration = monitor.schema, monitor.threshold, monitor.duration
+    if changes is not None and changes.breaking == changes.additive == "ignore":
+        yield ConfigError("ignores every change", path=f"{place}.schema")
+    limits = {
+        "threshold": (None, None) if threshold is None else (threshold.under, threshold.over),
+        "duration": (None, None) if duration is None else (_seconds(duration.under), _seconds(duration.over)),
+    }
+    for name, (under, over) in limits.items():
+        if under is not None and over is not None and under > over:
+            yield ConfigError("under is larger than over, so every value fires", path=f"{place}.{name}")
+    if limits["duration"][0] == 0.0:
+        yield ConfigError("no run is shorter", path=f"{place}.duration.under")
+
+
+def _seconds(text: str | None) -> float | None:
+    with suppress(ConfigError):  # it is reported where it stands
+        return None if text is None else parse_duration(text)
+    return None
+
+
+def find_narrow_windows(monitors: Sequence[MonitorConfig]) -> Iterator[str]:
+    """Yield a note on each window that cannot hold ``min_runs`` at the rhythm that a ``freshness`` monitor expects.
+
+    Args:
+        monitors: monitors without problems.
+    """
+    rhythms = [(one, parse_duration(one.freshness.every)) for one in monitors if one.freshness is not None]
+    for monitor in monitors:
+        failures, duration = monitor.failures, monitor.duration
+        if failures is not None and failures.rate_over is not None:
+            option, text, least, advice = "within", failures.within, failures.min_runs, " or use in_a_row"
+        elif duration is not None and duration.p95_over is not None:
+            option, text, least, advice = "against", duration.against, duration.min_runs, ""
+        else:
+            continue
+        for other, every in rhythms:
+            count = ceil(parse_duration(text) / every)
+            if count < least and _share_pipelines(monitor, other):
+                apart = f"where runs are {format_duration(every)} apart, as in {other.name}"
+                holds = f"{option} of {text} holds {counted(count, 'run')}, and min_runs is {least}"
+                yield f"{monitor.name} judges nothing {apart}: {holds}; widen {option}, lower min_runs{advice}"
+                break
+
+
+def _share_pipelines(one: MonitorConfig, other: MonitorConfig) -> bool:
+    """Return whether a glob of a monitor matches one of another."""
+    mine, others = ([each.pipeline] if isinstance(each.pipeline, str) else each.pipeline for each in (one, other))
+    return any(fnmatchcase(a, b) or fnmatchcase(b, a) for a in mine for b in others)

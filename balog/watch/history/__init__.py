@@ -1,0 +1,1 @@
+"""Monitors over history: backtest, its page, suggestions."""

@@ -1,0 +1,1 @@
+"""The state of monitors between runs, and the leader of several watchers."""

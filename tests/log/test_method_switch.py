@@ -1,0 +1,161 @@
+import asyncio
+import inspect
+import logging
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from balog import configure, get_logger, set_level
+from balog.event import LEVELS, Level
+from balog.log import configuration
+from balog.log.context import ProcessContext
+from balog.log.levels import OFF
+from balog.log.logger import EventLogger
+from balog.log.outputs import LogOutput
+from balog.log.recorder import OutputRoute, Recorder
+
+
+class Levels(LogOutput):
+    """Keeps the level of each event."""
+
+    def __init__(self) -> None:
+        self.written: list[str] = []
+
+    def write(self, level: str, event: bytes) -> None:
+        self.written.append(level)
+
+
+@pytest.fixture(autouse=True)
+def configuration_of_its_own(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Restore the configuration and the levels that a test sets."""
+    for name in ("BALOG_OUTPUT", "BALOG_LEVEL", "BALOG_CONFIG"):
+        monkeypatch.delenv(name, raising=False)
+    before, overrides = configuration.swap(None), configuration.swap_overrides({})
+    yield
+    configuration.swap_overrides(overrides)
+    configuration.swap(before)
+
+
+@pytest.fixture
+def output() -> Levels:
+    made = Levels()
+    configuration.swap(Recorder([OutputRoute("levels", made, 20, has_own_level=False)], ProcessContext("app")))
+    return made
+
+
+def log_at_all(log: Any) -> None:
+    for level in LEVELS:
+        getattr(log, level.lower())("done", payload={"rows": 1})
+
+
+@pytest.mark.parametrize("threshold", [*LEVELS.values(), OFF])
+def test_the_methods_of_enabled_levels_log_and_the_others_do_nothing(output: Levels, threshold: int) -> None:
+    """Each level is a threshold once, in both directions."""
+    for level in (threshold, 10, threshold, OFF, threshold):
+        set_level(None, level)
+        output.written.clear()
+        log_at_all(get_logger("a"))
+        assert output.written == [name for name, number in LEVELS.items() if number >= level]
+
+
+def test_a_method_that_the_program_keeps_follows_the_level(output: Levels) -> None:
+    """``debug = log.debug``, taken while the level is off."""
+    debug = get_logger("a").debug
+    debug("no", payload={"a": 1})
+    set_level(None, "DEBUG")
+    debug("yes", payload={"a": 1})
+    set_level(None, "INFO")
+    debug("no", payload={"a": 1})
+
+    assert output.written == ["DEBUG"]
+
+
+def test_a_lower_level_of_one_channel_keeps_the_method(output: Levels) -> None:
+    """Other channels stay silent."""
+    set_level("noisy.*", "DEBUG")
+    get_logger("quiet").debug("no")
+    get_logger("noisy").debug("yes")
+    get_logger("noisy.child").debug("yes")
+    set_level("noisy.*", None)
+    get_logger("noisy").debug("no")
+
+    assert output.written == ["DEBUG"] * 2
+
+
+def test_an_output_with_a_lower_level_keeps_the_method() -> None:
+    """The lowest level of all outputs decides."""
+    loud, quiet = Levels(), Levels()
+    configuration.swap(Recorder([OutputRoute("a", loud, 10), OutputRoute("b", quiet, 40)], ProcessContext("app")))
+    log_at_all(get_logger("a"))
+
+    assert loud.written == list(LEVELS)
+    assert quiet.written == ["ERROR", "CRITICAL"]
+
+
+@pytest.mark.parametrize("level", ["DEBUG", "ERROR"])
+def test_without_a_recorder_the_next_call_configures(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, level: Level
+) -> None:
+    """Every method works before the configuration, also after one that turned it off."""
+    configure("stderr", level="OFF")
+    configuration.swap(None)
+    monkeypatch.setenv("BALOG_LEVEL", level)
+    monkeypatch.setenv("BALOG_OUTPUT", f"file:{tmp_path}/app.jsonl")
+    for name in ("debug", "error"):
+        getattr(get_logger("a"), name)("done")
+    configuration.flush()
+
+    assert len((tmp_path / "app.jsonl").read_bytes().splitlines()) == (2 if level == "DEBUG" else 1)
+
+
+@pytest.mark.parametrize("call", [lambda log: log.adebug("no", rows=1), lambda log: log.alog("DEBUG", "no")])
+def test_async_methods_of_disabled_levels_do_nothing(output: Levels, call: Callable[[Any], Any]) -> None:
+    """They stay coroutines, and follow the level."""
+    asyncio.run(call(get_logger("a")))
+    set_level(None, "DEBUG")
+    asyncio.run(call(get_logger("a")))
+
+    assert output.written == ["DEBUG"]
+
+
+def test_methods_of_a_subclass_and_aliases_follow(output: Levels) -> None:
+    """``warn`` is ``warning``; a subclass calls ``super()``."""
+
+    class Mine(EventLogger):
+        def warning(self, event: Any = "", /, *args: Any, **fields: Any) -> None:
+            super().warning(event, *args, **fields)
+
+    log = get_logger("a")
+    mine = Mine(log._logger, log._processors, {})
+    for level in ("ERROR", "WARNING"):
+        set_level(None, level)
+        log.warn("x")
+        mine.warning("x", rows=1)
+
+    assert output.written == ["WARNING"] * 2
+
+
+def test_a_disabled_method_takes_what_an_enabled_one_takes(output: Levels) -> None:
+    """No call of an enabled method raises when the level is off."""
+    set_level(None, "OFF")
+    for name in LEVELS:
+        method = getattr(get_logger("a"), name.lower())
+        assert method() is None
+        assert method("%d", 1, 2, payload={}, channel="c", self=1, event=2, exc_info=True) is None
+        inspect.signature(method).bind("x", 1, payload={}, fields={}, args=())
+
+    assert output.written == []
+
+
+def test_the_standard_library_s_filter_agrees(output: Levels) -> None:
+    """``isEnabledFor`` is the same decision as the method's."""
+    set_level(None, "WARNING")
+    assert not get_logger("a").isEnabledFor(logging.INFO)
+    get_logger("a").info("no")
+    set_level(None, None)
+    assert get_logger("a").isEnabledFor(logging.INFO)
+    get_logger("a").info("yes")
+
+    assert output.written == ["INFO"]

@@ -1,0 +1,390 @@
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import structlog
+from hypothesis import given
+from hypothesis import strategies as st
+
+from balog import get_logger
+from balog.common.redaction import Redactor
+from balog.event import Event, decode, encode
+from balog.log import configuration, metrics
+from balog.log.context import ProcessContext
+from balog.log.logger import emit
+from balog.log.metrics import Counter
+from balog.log.outputs import LogOutput
+from balog.log.recorder import OutputRoute, Recorder
+from balog.log.stdlib import EventHandler
+
+
+class Kept(LogOutput):
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def write(self, level: str, event: bytes) -> None:
+        self.events.append(decode(event))
+
+    @property
+    def channels(self) -> list[str]:
+        return [event.header.channel for event in self.events]
+
+
+class Broken(LogOutput):
+    def write(self, level: str, event: bytes) -> None:
+        raise OSError("the disk is full")
+
+
+@pytest.fixture(autouse=True)
+def recorder_of_its_own() -> Iterator[None]:
+    before = configuration.swap(None)
+    yield
+    configuration.swap(before)
+
+
+def record(*routes: OutputRoute, **options: Any) -> Recorder:
+    made = Recorder(routes, ProcessContext("test"), **options)
+    configuration.swap(made)
+    return made
+
+
+class HostileList(list[Any]):
+    def __iter__(self) -> Any:
+        raise RuntimeError("no items")
+
+    __len__ = __iter__
+
+
+class HostileTuple(tuple[Any, ...]):
+    __slots__ = ()
+
+    def __iter__(self) -> Any:
+        raise RuntimeError("no items")
+
+    __len__ = __iter__
+
+
+class HostileDict(dict[str, Any]):
+    def items(self) -> Any:
+        raise RuntimeError("no items")
+
+    def get(self, *_: Any) -> Any:
+        raise RuntimeError("no items")
+
+    __getitem__ = __len__ = __contains__ = items
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        (HostileList([1, "password=geheim"]), [1, "password=[redacted]"]),
+        (HostileTuple([1, "password=geheim"]), [1, "password=[redacted]"]),
+        (HostileDict(rows=1, password="geheim"), {"rows": 1, "password": "[redacted]"}),
+        (HostileDict(name="password", value="geheim"), {"name": "password", "value": "[redacted]"}),
+        ([HostileList(["password", "geheim"])], [["password", "[redacted]"]]),
+        ({"rows": [HostileDict(a=1)]}, {"rows": [{"a": 1}]}),
+    ],
+    ids=["list", "tuple", "dict", "name and value", "pair", "inside"],
+)
+def test_a_container_whose_methods_raise_loses_no_event_and_no_secret(value: Any, written: Any) -> None:
+    kept = Kept()
+    made = record(OutputRoute("kept", kept, 0), redactor=Redactor())
+
+    get_logger("tap").info("state", payload={"cls_type": "state", "value": value})
+    get_logger("tap").info("state", value=value)
+    get_logger("tap").bind(value=value).info("state")
+
+    assert [event.payload.get("value") for event in kept.events[:1]] == [written]
+    assert kept.events[1].payload["fields"] == {"value": written}
+    assert kept.events[2].header.context["value"] == written
+    assert made.lost == 0
+
+
+SECRET = "hunter2-and-more"
+URL = f"https://user:{SECRET}@host/path"
+
+
+class TestSecretsInChannels:
+    @pytest.fixture
+    def kept(self) -> Kept:
+        kept = Kept()
+        redactor = Redactor()
+        configuration.swap(
+            Recorder(
+                [OutputRoute("kept", kept)], ProcessContext("test", clean=redactor.redact_encoded), redactor=redactor
+            )
+        )
+        return kept
+
+    def test_they_are_taken_out_whoever_chose_the_name(self, kept: Kept) -> None:
+        get_logger(f"password={SECRET}").info("x")
+        get_logger("a").info(URL, payload={"cls_type": "x"})
+        get_logger("a").info("x", channel=URL)
+        emit("INFO", URL, {"cls_type": "x"})
+        Counter("rows", channel=URL).increment(0.5)
+        metrics.flush()
+        event = Event.new(URL, {"cls_type": "x"})
+        logger = logging.Logger(f"token={SECRET}")
+        logger.addHandler(EventHandler())
+        logger.warning("x")
+        logger.warning("%s", encode(event).decode())
+
+        assert len(kept.events) == 7
+        assert all("[redacted]" in name and SECRET not in name for name in kept.channels)
+
+    def test_a_long_name_is_still_one_that_a_header_takes(self, kept: Kept) -> None:
+        emit("INFO", "token=abcdef " * 90, {"cls_type": "x"})
+
+        assert len(kept.channels[0]) == 1000
+        assert "abcdef" not in kept.channels[0]
+
+    def test_they_are_taken_out_where_a_processor_put_them(self, kept: Kept) -> None:
+        routes, processors = [OutputRoute("kept", kept)], [lambda logger, method, data: {**data, "channel": URL}]
+        configuration.swap(Recorder(routes, ProcessContext("test"), redactor=Redactor(), processors=processors))
+        get_logger("a").info("x")
+
+        assert kept.channels == ["https://[redacted]@host/path"]
+
+    def test_they_are_taken_out_of_a_thread_s_name(self, kept: Kept) -> None:
+        thread = threading.Thread(target=get_logger("a").info, args=("x",), name=f"sync {URL}")
+        thread.start()
+        thread.join()
+
+        assert kept.events[0].header.context["thread"] == "sync https://[redacted]@host/path"
+
+
+@pytest.mark.parametrize("channel", [b"bytes", 7, ["a"], None])
+def test_a_channel_that_is_no_text_is_written_as_one(channel: Any) -> None:
+    kept = Kept()
+    record(OutputRoute("kept", kept))
+    emit("INFO", channel, {"cls_type": "x"})
+
+    assert kept.channels == [str(channel)]
+
+
+class TestLanes:
+    def test_each_has_its_level_and_its_filter(self) -> None:
+        everything, errors, users = Kept(), Kept(), Kept()
+        record(
+            OutputRoute("everything", everything),
+            OutputRoute("errors", errors, 40),
+            OutputRoute("users", users, 20, lambda event: event.header.channel.startswith("users")),
+        )
+        for name in ("users.a", "orders.b"):
+            for level in ("debug", "info", "error"):
+                getattr(get_logger(name), level)(level)
+
+        assert [event.level for event in everything.events] == ["DEBUG", "INFO", "ERROR"] * 2
+        assert [event.level for event in errors.events] == ["ERROR"] * 2
+        assert users.channels == ["users.a"] * 2
+        assert [event.level for event in users.events] == ["INFO", "ERROR"]
+
+    @pytest.mark.parametrize("position", [0, 1])
+    def test_one_that_fails_keeps_nothing_from_the_others(
+        self, position: int, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        kept = Kept()
+        routes = [OutputRoute("kept", kept)]
+        routes.insert(position, OutputRoute("broken", Broken()))
+        recorder = record(*routes)
+        for _ in range(3):
+            get_logger("a").info("x")
+
+        assert kept.channels == ["a"] * 3
+        assert recorder.lost == 3
+        assert recorder.flush() == 3
+        assert capsys.readouterr().err == (
+            "balog: output broken: OSError: the disk is full; rejected events are counted\n"
+        )
+
+    def test_a_filter_that_raises_keeps_nothing_from_the_others(self) -> None:
+        def refuse(event: Event) -> bool:
+            raise RuntimeError("no")
+
+        kept = Kept()
+        recorder = record(OutputRoute("odd", Kept(), 0, refuse), OutputRoute("kept", kept))
+        get_logger("a").info("x")
+
+        assert kept.channels == ["a"]
+        assert recorder.lost == 1
+
+    @pytest.mark.parametrize("also", [[], [OutputRoute("kept", Kept())]])
+    def test_strict_raises_what_an_output_raises(self, also: list[OutputRoute]) -> None:
+        record(OutputRoute("broken", Broken()), *also, strict=True)
+        with pytest.raises(OSError, match="the disk is full"):
+            get_logger("a").info("x")
+
+    def test_without_outputs_nothing_is_made(self) -> None:
+        record()
+        assert not get_logger("a").is_enabled_for("CRITICAL")
+        get_logger("a").critical("x", payload={"x": pytest})
+
+    def test_threads_count_exactly(self) -> None:
+        recorder = record(OutputRoute("broken", Broken()))
+        threads = [threading.Thread(target=lambda: [get_logger("a").info("x") for _ in range(500)]) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+        assert recorder.lost == 2000
+
+
+def test_what_had_to_be_changed_is_counted() -> None:
+    kept = Kept()
+    recorder = record(OutputRoute("kept", kept))
+    get_logger("a").info("x", payload={"x": object()})
+    get_logger("a").info("x", payload={"x": float("nan")})
+    get_logger("a").info("x", payload={"x": 1})
+
+    assert (recorder.problems, recorder.lost) == (2, 0)
+    assert [bool(event.payload.get("problem")) for event in kept.events] == [True, True, False]
+
+
+class TestProcessors:
+    def logged(self, *processors: Callable[..., Any], strict: bool = False) -> Kept:
+        kept = Kept()
+        record(OutputRoute("kept", kept), processors=processors, strict=strict)
+        get_logger("a").bind(bound=1).info("hi", rows=3)
+        get_logger("a").info("done", payload={"rows": 3})
+        return kept
+
+    def test_they_see_the_call_as_one_dict_and_may_change_all_of_it(self) -> None:
+        seen = []
+
+        def change(logger: Any, method: str, data: dict[str, Any]) -> dict[str, Any]:
+            seen.append((method, data["event"], data["channel"], data["level"], data["payload"], data["context"]))
+            return {**data, "channel": "b", "context": {**data["context"], "more": 2}, "field": 7}
+
+        first, second = self.logged(change).events
+
+        assert seen == [
+            ("info", "hi", "a", "INFO", None, {"bound": 1}),
+            ("info", "done", "a.done", "INFO", {"rows": 3}, {}),
+        ]
+        assert first.header.channel == "b"
+        assert first.header.context.items() >= {"bound": 1, "more": 2}.items()
+        assert first.payload["fields"] == {"rows": 3, "field": 7}
+        assert second.payload == {"rows": 3, "field": 7}
+
+    def test_drop_event_drops_it(self) -> None:
+        def drop(*_: Any) -> Any:
+            raise structlog.DropEvent
+
+        assert self.logged(drop).events == []
+
+    def test_one_that_raises_is_passed_over_and_the_event_says_so(self) -> None:
+        def refuse(*_: Any) -> Any:
+            raise RuntimeError("no")
+
+        first, second = self.logged(refuse, lambda logger, method, data: {**data, "after": 1}).events
+
+        assert first.payload["problem"] == second.payload["problem"] == "a processor raised RuntimeError: no"
+        assert configuration.current().problems == 2
+        assert first.payload["fields"] == {"rows": 3, "after": 1}
+        assert second.payload["rows"] == 3
+
+    def test_strict_raises_what_one_raises(self) -> None:
+        def refuse(*_: Any) -> Any:
+            raise RuntimeError("no")
+
+        with pytest.raises(RuntimeError):
+            self.logged(refuse, strict=True)
+
+    def test_one_that_spoils_the_dict_and_then_raises_spoils_nothing_else(self) -> None:
+        def spoil(logger: Any, method: str, data: dict[str, Any]) -> Any:
+            data.clear()
+            raise RuntimeError("no")
+
+        first, _ = self.logged(spoil).events
+        assert first.payload["message"] == "hi"
+
+    def test_structlog_s_own_can_be_used(self) -> None:
+        first, _ = self.logged(structlog.processors.CallsiteParameterAdder(), structlog.stdlib.add_log_level).events
+        assert first.level == "INFO"
+        assert first.payload["fields"].keys() >= {"rows", "lineno", "func_name"}
+
+
+junk = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.text() | st.binary() | st.builds(object) | st.just(len),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+KEYS = ["event", "channel", "level", "payload", "context", "more", "exc_info"]
+
+
+@given(steps=st.lists(st.tuples(st.sampled_from(["set", "drop", "give", "raise"]), st.sampled_from(KEYS), junk)))
+def test_whatever_processors_do_one_valid_event_comes_out(steps: list[tuple[str, str, Any]]) -> None:
+    def processor(step: tuple[str, str, Any]) -> Callable[..., Any]:
+        kind, key, value = step
+
+        def process(logger: Any, method: str, data: dict[str, Any]) -> Any:
+            if kind == "set":
+                data[key] = value
+            elif kind == "drop":
+                data.pop(key, None)
+            elif kind == "give":
+                return value
+            else:
+                raise ValueError(value)
+            return data
+
+        return process
+
+    kept = Kept()
+    before = configuration.swap(None)
+    try:
+        recorder = record(OutputRoute("kept", kept), processors=[processor(step) for step in steps])
+        get_logger("a").info("hi", rows=3)
+    finally:
+        configuration.swap(before)
+
+    assert recorder.lost == 0
+    (event,) = kept.events
+    assert event.level == "INFO"
+    assert event.payload is not None
+
+
+class TestEmit:
+    def test_it_writes_one_event_at_the_time_that_is_said(self) -> None:
+        kept = Kept()
+        record(OutputRoute("kept", kept))
+        emit("WARNING", "metrics.rows", {"n": 1}, context={"stream": "users"}, nanoseconds=1_700_000_000_123_456_789)
+        (event,) = kept.events
+
+        assert (event.level, event.header.channel, event.payload) == ("WARNING", "metrics.rows", {"n": 1})
+        assert event.header.timestamp.isoformat() == "2023-11-14T22:13:20.123456+00:00"
+        assert event.header.context["stream"] == "users"
+
+    def test_a_dict_that_changes_between_two_calls_is_written_as_it_is_then(self) -> None:
+        kept = Kept()
+        record(OutputRoute("kept", kept))
+        context = {"run_id": "one"}
+        emit("INFO", "a", {}, context=context)
+        context["run_id"] = "two"
+        emit("INFO", "a", {}, context=context)
+
+        assert [event.header.context["run_id"] for event in kept.events] == ["one", "two"]
+
+    def test_below_the_level_nothing_is_made(self) -> None:
+        record(OutputRoute("kept", Kept(), 30), strict=True)
+        emit("INFO", "a", {"x": object()})
+
+    def test_what_cannot_be_encoded_is_written_as_well_as_it_can_be(self) -> None:
+        kept = Kept()
+        record(OutputRoute("kept", kept))
+        emit("INFO", "a", object(), context={"x": object()})
+
+        assert kept.events[0].payload["problem"]
+
+
+@pytest.mark.parametrize(("level", "written"), [("error", "ERROR"), (35, "WARNING"), (None, "INFO"), ([], "INFO")])
+def test_a_level_in_any_form_is_no_reason_to_raise(level: Any, written: str) -> None:
+    kept = Kept()
+    record(OutputRoute("kept", kept))
+    emit(level, "a", {"cls_type": "x"})
+    get_logger("a").log(level, "x")
+
+    assert [event.level for event in kept.events] == [written, written]
