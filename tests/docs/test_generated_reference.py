@@ -1,5 +1,6 @@
 """The generated pages of the reference: every option, every field of a config, every public name."""
 
+import importlib
 import json
 import re
 import sys

@@ -143,7 +143,7 @@ def test_the_ledger_of_the_page_keeps_the_contract(run: Run, tmp_path: Path) -> 
 
 
 def test_a_redaction_rule_hides_what_it_names(run: Run, tmp_path: Path) -> None:
-    install(tmp_path, "balog-iban", MODULES["balog_iban.py"], "balog.common.redaction", "iban = balog_iban:iban")
+    install(tmp_path, "balog-iban", MODULES["balog_iban.py"], "balog.redaction", "iban = balog_iban:iban")
     config = tmp_path / "logger.json"
     config.write_text(MODULES["logger.json"])
     event = "to_iban='x-of-ann', note='by DE89 3704 0044 0532 0130 00 now'"
@@ -199,7 +199,7 @@ def test_a_wrong_dialect_is_reported_once_and_costs_no_line(run: Run, tmp_path: 
 
 @pytest.mark.parametrize("wrong", ["iban = balog_iban:nothing", "iban = balog_other:iban"])
 def test_a_wrong_redaction_rule_leaves_the_others(run: Run, tmp_path: Path, wrong: str) -> None:
-    install(tmp_path, "balog-iban", MODULES["balog_iban.py"], "balog.common.redaction", wrong, "good = balog_iban:iban")
+    install(tmp_path, "balog-iban", MODULES["balog_iban.py"], "balog.redaction", wrong, "good = balog_iban:iban")
     config = tmp_path / "logger.json"
     rules = {"emails": True, "rules": ["iban", "good"], "extra_keys": ["size"], "extra_patterns": ["(", "order [a-z]+"]}
     config.write_text(json.dumps({"output": "stderr", "redact": rules}))
