@@ -14,10 +14,10 @@ from balog.broker.metrics import StatsReporter
 from balog.broker.pipe import Pipe
 from balog.broker.pipe_output import PipeStats
 from balog.broker.quarantine import Quarantine
-from balog.common.counts import counted
 from balog.common.errors import redact_error
 from balog.common.signals import StopSignals, signals_for_main_thread
 from balog.common.stats import StatSample
+from balog.common.text import counted
 from balog.delivery import Dispatcher
 from balog.singer import LogMessage, to_event
 from balog.sinks import Delivery, SinkConfig

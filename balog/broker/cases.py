@@ -18,6 +18,7 @@ from balog.broker.dry_run import Diverted, offline
 from balog.common import config as configs
 from balog.common.config.tagged_config import convert
 from balog.common.errors import ConfigError, split_refusal
+from balog.common.text import cut
 from balog.sinks import Delivery
 
 _MAX_FAILURES = 20
@@ -209,4 +210,4 @@ def _read(line: bytes) -> Any:
 def _shown(item: Any) -> str:
     text = item.decode("utf-8", "replace") if isinstance(item, bytes) else item
     text = text if isinstance(text, str) else msgspec.json.encode(text).decode()
-    return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 1] + "…"
+    return cut(text, _MAX_SHOWN)

@@ -17,10 +17,10 @@ from balog.cli.shared import options
 from balog.cli.shared.brokers import SINGLE_SINKS, config_of
 from balog.cli.shared.output import exit_if_invalid
 from balog.common import config as configs
-from balog.common.counts import counted
 from balog.common.errors import ConfigError, ConfigProblems
 from balog.common.redaction import Redactor, SecretFinding, from_config
 from balog.common.suggestions import nearest
+from balog.common.text import counted
 from balog.singer.batch.dialects import BatchError
 from balog.topics.archives import read_lines
 

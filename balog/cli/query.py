@@ -15,9 +15,9 @@ import click
 from balog.cli.shared import options
 from balog.cli.shared.output import reporter
 from balog.cli.shared.spark import SparkPlace, spark_options, spark_packages
-from balog.common.counts import counted
 from balog.common.errors import ConfigError, MissingExtraError
 from balog.common.storage.local_files import replacing
+from balog.common.text import counted
 
 if TYPE_CHECKING:
     from pyspark.errors import PySparkException

@@ -16,10 +16,10 @@ import click
 from balog.cli.shared import options
 from balog.cli.shared.output import FirstLines, exit_after, reporter
 from balog.common import config as configs
-from balog.common.counts import counted
 from balog.common.errors import ConfigError
 from balog.common.secrets import Secret
 from balog.common.signals import StopSignals
+from balog.common.text import counted
 from balog.delivery.replay import Backlog, Plan, SpoolReplay, enter_folder, find_backlogs, plan, read_backlog, redrive
 from balog.delivery.stats import SinkStats
 from balog.event import Event, encode

@@ -12,10 +12,11 @@ import click
 import msgspec
 
 from balog.cli.shared import options
-from balog.cli.shared.output import plain, print_table
+from balog.cli.shared.output import print_table
 from balog.common import config as configs
 from balog.common.errors import BalogError, ConfigError
 from balog.common.storage import Options, Storage, StorageError, open_storage
+from balog.common.text import printable
 from balog.singer.bookmarks import bookmarks, changes
 
 _config = click.option("--config", metavar="FILE", help="Broker's config; its state.store and state.options are used.")
@@ -135,4 +136,4 @@ def _age(modified: datetime | None) -> str:
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    print_table([head, *([plain(cell) for cell in row] for row in rows)])
+    print_table([head, *([printable(cell) for cell in row] for row in rows)])

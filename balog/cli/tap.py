@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from balog.cli.shared import options
-from balog.common.counts import counted
 from balog.common.errors import ConfigError
+from balog.common.text import counted
 from balog.tap.verify import Options, VerifyReport
 
 if TYPE_CHECKING:

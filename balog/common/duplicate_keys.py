@@ -13,6 +13,8 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
+from balog.common.text import printable
+
 __all__ = [
     "DuplicateKeyError",
     "decode_once",
@@ -20,7 +22,6 @@ __all__ = [
     "find_duplicate_keys",
     "has_duplicate_key",
     "has_duplicate_member",
-    "printable",
     "unused_key",
 ]
 
@@ -122,7 +123,7 @@ def _find(value: Any, path: str) -> Iterator[str]:
     if isinstance(value, _Pairs):
         seen = set()
         for key, member in value:
-            place = f"{path}.{printable(key)}"
+            place = f"{path}.{printable(key[:100])}"
             if key in seen:
                 yield place
             seen.add(key)
@@ -140,8 +141,3 @@ def unused_key(key: str, *taken: Mapping[Any, Any]) -> str:
         number += 1
         unused = f"{key} {number}"
     return unused
-
-
-def printable(key: str) -> str:
-    """Return at most 100 characters of a key, with the replacement character for unprintable ones."""
-    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in key[:100])

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from balog.common.distribution import install_command
+from balog.common.text import cut, printable
 
 if TYPE_CHECKING:
     from balog.common.redaction import Redactor
@@ -200,9 +201,7 @@ def split_refusal(error: Exception) -> tuple[str, str]:
     message = str(error)
     place = _PLACE.search(message)
     reason = (message[: place.start()] if place else message).removeprefix("JSON is malformed: ")
-    clause = "".join(char if char.isprintable() else " " for char in reason[: _MAX_REASON + 1])
-    if len(clause) > _MAX_REASON:
-        clause = clause[: _MAX_REASON - 1] + "…"
+    clause = cut(printable(reason[: _MAX_REASON + 1], " "), _MAX_REASON)
     return clause[:1].lower() + clause[1:], place[1] if place else "$"
 
 

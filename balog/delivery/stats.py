@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar
 
-from balog.common.counts import counted
 from balog.common.stats import Stats, counter, gauge
+from balog.common.text import counted
 
 
 class SinkStats(Stats, kw_only=True):

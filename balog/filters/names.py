@@ -7,7 +7,7 @@ from typing import Any
 from sqlglot import exp
 
 from balog.filters import tree
-from balog.filters.source import MARK, Source, one_line
+from balog.filters.source import MARK, Source, short_line
 from balog.filters.tree import ExpressionNode, Kind
 
 COLUMNS: dict[str, Kind] = {
@@ -42,8 +42,8 @@ def read_name(node: exp.Expression, source: Source, *, rows: bool) -> Expression
             source.refuse("a context holds text by key: context.KEY, or context['KEY'] for a key with dots", node)
         return tree.Path("string" if rest else "any", "context", tuple(rest))
     if name not in COLUMNS:
-        hint = f"; strings take single quotes: '{one_line(str(first))}'" if _is_quoted(node) else ""
-        source.refuse(f"no name {one_line(str(first))!r}; there are {_NAMES}{hint}", node)
+        hint = f"; strings take single quotes: '{short_line(str(first))}'" if _is_quoted(node) else ""
+        source.refuse(f"no name {short_line(str(first))!r}; there are {_NAMES}{hint}", node)
     if rest:
         source.refuse(f"{name} has no parts; there are {_NAMES}", node)
     return tree.EventColumn(COLUMNS[name], name)

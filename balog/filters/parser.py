@@ -14,7 +14,7 @@ from balog.filters import tree
 from balog.filters.functions import CASTS, FUNCTIONS, parse_time
 from balog.filters.names import read_name
 from balog.filters.patterns import compile_regex, read_like
-from balog.filters.source import Source, one_line
+from balog.filters.source import Source, short_line
 from balog.filters.tree import WORDS, Constant, ExpressionNode, Kind
 
 MAX_DEPTH = 100
@@ -62,7 +62,7 @@ class _Reader:
         if isinstance(node, exp.AggFunc):
             self._refuse(f"{node.sql_name()} is an aggregate; an expression sees one event at a time", node)
         if isinstance(node, exp.Anonymous):
-            name = one_line(str(node.this))
+            name = short_line(str(node.this))
             hint = "CAST to one of " + ", ".join(CASTS) if name.upper() in CASTS else f"there are {_FUNCTIONS}"
             self._refuse(f"no function {name}; {hint}", node)
         if isinstance(node, exp.Func):
@@ -122,7 +122,7 @@ class _Reader:
         except ValueError:
             number = math.inf
         if not math.isfinite(number) or number > _LARGEST:
-            self._refuse(f"{one_line(digits)} is no number that fits", node)
+            self._refuse(f"{short_line(digits)} is no number that fits", node)
         return Constant("number", number)
 
     def _negative(self, node: exp.Expression) -> ExpressionNode:
@@ -165,14 +165,14 @@ class _Reader:
         if kind == "level":
             level = parse_level(node.value)
             if level is None:
-                self._refuse(f"no level {one_line(node.value)!r}; there are {', '.join(LEVELS)}", place)
+                self._refuse(f"no level {short_line(node.value)!r}; there are {', '.join(LEVELS)}", place)
             return Constant("level", level)
         return Constant("timestamp", self._time(node.value, place))
 
     def _time(self, text: str, place: exp.Expression) -> Any:
         time = parse_time(text)
         if time is None:
-            self._refuse(f"{one_line(text)!r} is no time; write it as '2026-11-20' or '2026-11-20T07:46:12Z'", place)
+            self._refuse(f"{short_line(text)!r} is no time; write it as '2026-11-20' or '2026-11-20T07:46:12Z'", place)
         return time
 
     def _compare(self, node: exp.Expression) -> ExpressionNode:
@@ -235,7 +235,7 @@ class _Reader:
         try:
             compile_regex(pattern)
         except ValueError as error:
-            self._refuse(one_line(str(error)), node.expression)
+            self._refuse(short_line(str(error)), node.expression)
         return tree.Matches("bool", value, pattern)
 
     def _text_of(self, node: Any, user: str) -> str:

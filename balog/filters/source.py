@@ -10,6 +10,7 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError, SqlglotError, TokenError
 
 from balog.common.errors import ConfigError
+from balog.common.text import cut, printable
 
 MAX_TEXT = 16 * 1024
 """Bytes of an expression in UTF-8."""
@@ -71,14 +72,14 @@ class Source:
         try:
             tokens = dialect.tokenize(self._text)
         except TokenError as error:
-            raise ConfigError(f"cannot be read as an expression: {one_line(str(error))}") from None
+            raise ConfigError(f"cannot be read as an expression: {short_line(str(error))}") from None
         self._check_tokens(tokens)
         try:
             parsed: Any = dialect.parser().parse_into(exp.Condition, tokens, self._text)[0]
         except ParseError as error:
             self._refuse_unparsed(error)
         except (SqlglotError, ValueError, TypeError, AttributeError, LookupError) as error:
-            raise ConfigError(f"cannot be read as an expression: {one_line(str(error))}") from None
+            raise ConfigError(f"cannot be read as an expression: {short_line(str(error))}") from None
         return parsed  # type: ignore[no-any-return]
 
     def _check_tokens(self, tokens: list[Any]) -> None:
@@ -114,8 +115,8 @@ class Source:
 
     def _refuse_unparsed(self, error: ParseError) -> NoReturn:
         found = error.errors[0] if error.errors else {}
-        description = one_line(str(found.get("description") or "nothing that can be read"))
-        near = one_line(found.get("highlight") or "")
+        description = short_line(str(found.get("description") or "nothing that can be read"))
+        near = short_line(found.get("highlight") or "")
         hint = "; a name that is a word of SQL goes in double quotes" if near.isidentifier() else ""
         if "Invalid expression" in description:
             description = f"{near!r} is not expected here{hint}"
@@ -141,7 +142,6 @@ def _start(node: exp.Expression) -> int | None:
     return min(starts) if starts else None
 
 
-def one_line(text: str) -> str:
+def short_line(text: str) -> str:
     """Return a text on one line, cut at 160 characters, for a message."""
-    clean = "".join(char if char.isprintable() else " " for char in text[:161])
-    return clean if len(clean) <= 160 else clean[:159] + "…"
+    return cut(printable(text[:161], " "), 160)

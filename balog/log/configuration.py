@@ -8,9 +8,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
-from balog.common.counts import counted
 from balog.common.ending import seconds_left
 from balog.common.errors import ConfigError, complain
+from balog.common.text import counted
 from balog.log import exit_hooks
 from balog.log.assembly import build_recorder
 from balog.log.config.environment import apply_environment

@@ -8,6 +8,7 @@ import time
 from balog.common.errors import BalogError
 from balog.common.storage import StorageError
 from balog.common.suggestions import nearest
+from balog.common.text import printable
 from balog.registry.names import latest, order
 from balog.registry.schema import InvalidSchemaError, PayloadValidator, Schema
 from balog.registry.store import Listing, PackagedStore, SchemaStore, StoredVersion
@@ -22,7 +23,7 @@ class UnknownTypeError(BalogError):
     def __init__(self, type: str, known: list[str]) -> None:
         meant = nearest(type, known)
         what = f"did you mean {meant!r}?" if meant else f"there are {_listed_names(known) or 'none'}"
-        super().__init__(f"the registry knows no type {printable(type)}; {what}")
+        super().__init__(f"the registry knows no type {quoted(type)}; {what}")
         self.type, self.known = type, known
 
 
@@ -31,7 +32,7 @@ class UnknownVersionError(BalogError):
 
     def __init__(self, type: str, version: str, known: list[str]) -> None:
         super().__init__(
-            f"the registry has no version {printable(version)} of {type}; there are {_listed_names(known[::-1])}"
+            f"the registry has no version {quoted(version)} of {type}; there are {_listed_names(known[::-1])}"
         )
         self.type, self.version = type, version
 
@@ -147,9 +148,9 @@ class VersionListing:
         self._listed = time.monotonic()
 
 
-def printable(name: str) -> str:
+def quoted(name: str) -> str:
     """Return a name in quotes, in at most 100 printable characters."""
-    return "'" + "".join(char if char.isprintable() else "�" for char in name[:100]) + "'"
+    return f"'{printable(name[:100])}'"
 
 
 def _listed_names(names: list[str]) -> str:

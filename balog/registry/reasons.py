@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+from balog.common.text import cut, printable
+
 _MAX_TEXT = 100
 
 
@@ -97,5 +99,4 @@ def _quoted(name: str) -> str:
 
 def shorten(text: str) -> str:
     """Return a text in at most 100 printable characters."""
-    shown = "".join(char if char.isprintable() else "�" for char in text[: _MAX_TEXT + 1])
-    return shown if len(shown) <= _MAX_TEXT else shown[: _MAX_TEXT - 1] + "…"
+    return cut(printable(text[: _MAX_TEXT + 1]), _MAX_TEXT)

@@ -12,7 +12,7 @@ import msgspec
 from balog.common.errors import BalogError, ConfigError, EventError, MissingExtraError
 from balog.common.storage import StorageError, is_url
 from balog.event import check_keys
-from balog.registry.listing import UnknownTypeError, UnknownVersionError, VersionListing, printable
+from balog.registry.listing import UnknownTypeError, UnknownVersionError, VersionListing, quoted
 from balog.registry.names import check_message, check_type, check_version, major, order
 from balog.registry.schema import MAX_SCHEMA_BYTES, InvalidSchemaError, PayloadValidator, Schema
 from balog.registry.store import FolderStore, Listing, SchemaStore
@@ -244,7 +244,7 @@ class Registry:
             _check_document(schema.source.removeprefix(b"\xef\xbb\xbf"), where)
         declared = _declared_type(schema)
         if declared not in (None, schema.type):
-            raise InvalidSchemaError(f"is of the type {printable(str(declared))}", where, "$.properties.cls_type.const")
+            raise InvalidSchemaError(f"is of the type {quoted(str(declared))}", where, "$.properties.cls_type.const")
         return validator
 
     def refresh(self) -> None:

@@ -11,9 +11,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from balog.common.counts import counted
 from balog.common.errors import ConfigError, ConfigProblems, EventError
 from balog.common.local_path import local_path
+from balog.common.text import counted
 from balog.event import Event, decode
 from balog.registry import check_folder
 from balog.service.client import ServiceClient

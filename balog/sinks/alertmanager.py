@@ -18,13 +18,13 @@ import msgspec
 from msgspec import Meta
 
 from balog.common.http import CaFile, HttpClient, HttpStatusError, Timeout, Url
+from balog.common.text import cut
 from balog.event import Event
 from balog.event.payload import AlertPayload
 from balog.sinks.alerts.alert_sink import AlertSinkOptions, LatestChanges, is_end, moment
-from balog.sinks.alerts.alert_text import MAX_TEXT, MAX_TITLE, AlertTemplate, one_line, read_alert
+from balog.sinks.alerts.alert_text import MAX_TEXT, MAX_TITLE, AlertTemplate, read_alert, short_line
 from balog.sinks.base import Batching, Delivery, SinkError, SinkGuarantee
 from balog.sinks.http_sink import Headers, HttpSink, reveal_headers
-from balog.sinks.summary import cut
 
 _PATH = "/api/v2/alerts"
 _MAX_VALUE = 500
@@ -221,7 +221,8 @@ def api_alert(
 
 def _texts(values: Mapping[str, str]) -> dict[str, str]:
     found = {
-        name: cut(one_line(value), MAX_TEXT if name == "description" else _MAX_VALUE) for name, value in values.items()
+        name: cut(short_line(value), MAX_TEXT if name == "description" else _MAX_VALUE)
+        for name, value in values.items()
     }
     return {name: value for name, value in found.items() if name and value}
 

@@ -19,6 +19,7 @@ from msgspec import Meta, Struct
 from balog.common.errors import ConfigError
 from balog.common.http import CaFile, HttpClient, Timeout, Url
 from balog.common.secrets import Secret
+from balog.common.text import one_line
 from balog.sinks.base import Delivery, SinkError, SinkGuarantee, SinkOptions
 from balog.sinks.http_sink import HttpSink
 
@@ -193,8 +194,7 @@ def _reason(item: _Item) -> str:
     error = item.error or _ItemError()
     cause = error.caused_by.reason if error.caused_by else None
     text = ": ".join(part for part in (error.type, error.reason, cause) if part)
-    line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
-    return f"{item.status} {line[:_MAX_REASON]}".rstrip()
+    return f"{item.status} {one_line(text)[:_MAX_REASON]}".rstrip()
 
 
 def _base64(text: str) -> str:

@@ -18,7 +18,7 @@ from balog.common.secrets import Secret
 from balog.event import Event
 from balog.event.payload import AlertPayload
 from balog.sinks.alerts.alert_sink import AlertSink, AlertSinkOptions
-from balog.sinks.alerts.alert_text import MAX_TEXT, MAX_TITLE, AlertTemplate, facts, one_line, read_alert
+from balog.sinks.alerts.alert_text import MAX_TEXT, MAX_TITLE, AlertTemplate, facts, read_alert, short_line
 from balog.sinks.base import Batching, Delivery, SinkError, SinkGuarantee
 
 if TYPE_CHECKING:
@@ -242,7 +242,7 @@ class EmailSink(AlertSink):
         text = reply.decode("utf-8", "replace") if isinstance(reply, bytes) else reply
         if self._password:
             text = text.replace(self._password, "…")
-        return one_line(text)[:_MAX_REPLY]
+        return short_line(text)[:_MAX_REPLY]
 
 
 def build_message(
@@ -256,7 +256,7 @@ def build_message(
     message = EmailMessage(policy=SMTP_POLICY)
     message["From"] = config.sender
     message["To"] = ", ".join(config.to)
-    message["Subject"] = one_line(title.render(alert, MAX_TITLE))
+    message["Subject"] = short_line(title.render(alert, MAX_TITLE))
     message["Date"] = format_datetime(event.header.timestamp)
     domain = parseaddr(config.sender)[1].rpartition("@")[2]
     conversation = _message_id(domain, alert.key, alert.started or alert.since)
@@ -268,7 +268,7 @@ def build_message(
     message["Auto-Submitted"] = "auto-generated"
     lines = [text.render(alert, MAX_TEXT), "", *(f"{name}: {value}" for name, value in facts(alert).items())]
     if alert.evidence.link:
-        lines += ["", one_line(alert.evidence.link)]
+        lines += ["", short_line(alert.evidence.link)]
     message.set_content("\n".join(lines) + "\n")
     return message
 

@@ -18,6 +18,7 @@ from msgspec import Meta
 from balog.common.errors import ConfigError, EventError
 from balog.common.http import CaFile, HttpClient, HttpStatusError, Timeout, Url
 from balog.common.secrets import Secret
+from balog.common.text import cut
 from balog.event import LEVELS, Event, Level
 from balog.event.payload import AlertPayload, RunOutcome, run_outcome
 from balog.sinks.alerts.alert_sink import LatestChanges
@@ -25,7 +26,7 @@ from balog.sinks.alerts.alert_text import read_alert
 from balog.sinks.alerts.pagerduty_alerts import alert_action, alert_request
 from balog.sinks.base import Batching, Delivery, SinkError, SinkGuarantee, SinkOptions
 from balog.sinks.http_sink import HttpSink
-from balog.sinks.summary import cut, summarize
+from balog.sinks.summary import summarize
 
 _PATH = "/v2/enqueue"
 _ACCEPTED = 202

@@ -23,11 +23,11 @@ from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta, field
 
-from balog.common.counts import counted
 from balog.common.errors import ConfigError
 from balog.common.local_path import local_path
 from balog.common.signals import join
 from balog.common.storage import Options, Storage, StorageError, is_url, open_storage
+from balog.common.text import counted
 from balog.event import new_id
 from balog.sinks.archive.store_part import MANIFESTS, Part, mend
 from balog.sinks.archive.store_upload import Uploader

@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 from balog.common.errors import EventError
+from balog.common.text import cut, one_line
 from balog.event import Event
 from balog.event import payload as payloads
 
 
 def summarize(event: Event, longest: int = 1024) -> str:
     """Return one line of 1 to ``longest`` characters about an event with any payload."""
-    text = _text(event)[: longest * 4]
-    if not text.isprintable():
-        text = "".join(char if char.isprintable() else " " for char in text)
-    return cut(" ".join(text.split()) or event.header.channel, longest)
-
-
-def cut(text: str, longest: int) -> str:
-    """Return a text truncated to ``longest`` characters, with … at the end if it was longer."""
-    return text if len(text) <= longest else text[: longest - 1] + "…"
+    return cut(one_line(_text(event)[: longest * 4]) or event.header.channel, longest)
 
 
 def stack_trace(log: payloads.LogPayload) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
+from balog.common.text import cut
 from balog.ui import formats
 
 _LONGEST = 400  # characters of a text in a page
@@ -30,4 +31,4 @@ def make_environment(package: str) -> Environment:
 def shown_text(text: str | None) -> str:
     """Return a text without control characters, cut to the length that pages show."""
     shown = formats.printable(text)
-    return shown if len(shown) <= _LONGEST else shown[: _LONGEST - 1] + "…"
+    return cut(shown, _LONGEST)

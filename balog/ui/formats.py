@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from datetime import datetime
 
+from balog.common import text
+
 _NOTHING = "–"
 
 
@@ -81,6 +83,6 @@ def when(moment: datetime) -> str:
     return moment.isoformat(" ", "seconds").partition("+")[0]
 
 
-def printable(text: str | None) -> str:
+def printable(value: str | None) -> str:
     """Replace characters that can't be printed, such as control characters; None becomes a dash."""
-    return "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in text or _NOTHING)
+    return text.printable(value or _NOTHING)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from balog.common.backoff import Backoff
 from balog.common.config import locate
-from balog.common.counts import counted
 from balog.common.errors import ConfigError, ConfigProblems, TopicError
+from balog.common.text import counted
 from balog.consumers import ConsumerHub
 from balog.consumers.consumer import Consumer
 from balog.consumers.hooks import Hook

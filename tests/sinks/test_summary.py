@@ -3,9 +3,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from balog.common.text import cut
 from balog.event import Event
 from balog.event.payload import ExceptionInfo, Frame, LogPayload, MetricPayload, RunPayload, log_payload
-from balog.sinks.summary import cut, stack_trace, summarize
+from balog.sinks.summary import stack_trace, summarize
 
 
 def event(payload, channel="tap.sync"):

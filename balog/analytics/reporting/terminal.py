@@ -13,7 +13,7 @@ from rich.text import Text
 
 from balog.analytics.reporting.comparison import change_in_words, health_in_words
 from balog.analytics.reporting.model import Failure, Report
-from balog.common.counts import counted
+from balog.common.text import counted
 from balog.ui.formats import amount, count, minute, printable, seconds, size, span
 
 MOST_ROWS_PRINTED = 20

@@ -15,11 +15,11 @@ import click
 import msgspec
 
 from balog.cli.shared import options
-from balog.cli.shared.output import exit_if_invalid, plain, print_table, user_at_host, utc
+from balog.cli.shared.output import exit_if_invalid, print_table, user_at_host, utc
 from balog.common import config as configs
-from balog.common.counts import counted
 from balog.common.errors import ConfigError
 from balog.common.storage import Options
+from balog.common.text import counted, cut, printable
 from balog.service.control.diff import DocumentChange, diff
 from balog.service.control.remote import Control, open_control
 from balog.service.control.store import DocumentVersion, Pushed, ServiceStatus
@@ -257,7 +257,7 @@ def _show_changes(changes: Iterable[DocumentChange]) -> None:
 
 def _show_change(sign: str, colour: str, change: DocumentChange, value: Any) -> None:
     text = f"{sign} {change.path}{' in order' if change.kind == 'moved' else ''}: {msgspec.json.encode(value).decode()}"
-    click.secho(plain(text), fg=colour)
+    click.secho(printable(text), fg=colour)
 
 
 def _action(entry: DocumentVersion) -> str:
@@ -265,5 +265,5 @@ def _action(entry: DocumentVersion) -> str:
 
 
 def _line(text: str) -> str:
-    shown = plain(text, " ")
-    return shown if len(shown) <= _MAX_SHOWN else shown[: _MAX_SHOWN - 1] + "…"
+    shown = printable(text, " ")
+    return cut(shown, _MAX_SHOWN)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import click
 
 from balog.cli.shared.output import reporter
-from balog.common.counts import counted
 from balog.common.errors import BalogError
 from balog.common.signals import StopSignals
+from balog.common.text import counted
 
 if TYPE_CHECKING:
     from balog.service.micro import Micro

@@ -11,7 +11,8 @@ import click
 import msgspec
 
 from balog.cli.shared import options
-from balog.cli.shared.output import plain, print_table
+from balog.cli.shared.output import print_table
+from balog.common.text import printable
 from balog.service.api.tokens import Right, TokenEntry, add_token, make_token, read_tokens, revoke_tokens
 
 _PATH = options.FilePath(path_type=Path)
@@ -85,7 +86,7 @@ def _row(entry: TokenEntry) -> tuple[str, ...]:
     if entry.expires is not None:
         expires = entry.expires.astimezone(timezone.utc).strftime("%Y-%m-%d %H:%MZ")
         expires += " (expired)" if entry.expires <= datetime.now(timezone.utc) else ""
-    return entry.name, ",".join(entry.may), plain(",".join(entry.types)), expires, _short(entry)
+    return entry.name, ",".join(entry.may), printable(",".join(entry.types)), expires, _short(entry)
 
 
 def _short(entry: TokenEntry) -> str:

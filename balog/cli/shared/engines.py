@@ -13,8 +13,8 @@ import click
 from click import option
 
 from balog.cli.shared import options
-from balog.common.counts import counted
 from balog.common.errors import ConfigError
+from balog.common.text import counted
 from balog.consumers import ConsumerHub, Engine, EngineStats
 from balog.consumers.hooks import Hook
 from balog.consumers.monitoring.failures import FailureEvents

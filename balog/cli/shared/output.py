@@ -13,9 +13,9 @@ from pathlib import Path
 import click
 
 from balog.common.config import locate
-from balog.common.counts import counted
 from balog.common.errors import BalogError, ConfigError, ConfigProblems, redact_error
 from balog.common.signals import StopSignals
+from balog.common.text import counted
 
 
 def reporter(command: str) -> Callable[[str], None]:
@@ -112,11 +112,6 @@ def utc(when: datetime) -> str:
     return when.astimezone(timezone.utc).strftime("%Y-%m-%d %H:%M:%SZ")
 
 
-def plain(text: str, replacement: str = "�") -> str:
-    """Return a text with its control characters replaced."""
-    return "".join(char if char.isprintable() else replacement for char in text)
-
-
 def user_at_host() -> str:
     """Return who runs the command, such as ``ana@host``, for records of who did what."""
     try:
@@ -125,7 +120,7 @@ def user_at_host() -> str:
         return f"{os.getuid()}@{socket.gethostname()}"
 
 
-def printable(text: str, keep: str = "") -> str:
+def escaped(text: str, keep: str = "") -> str:
     """Return a text with its control characters escaped, so that a terminal does not act on them.
 
     Args:

@@ -12,10 +12,10 @@ import click
 import msgspec
 
 from balog.cli.shared import options
-from balog.cli.shared.output import FirstLines, print_table, printable, reporter
+from balog.cli.shared.output import FirstLines, escaped, print_table, reporter
 from balog.cli.topics.transfer import dump, offsets, redrive
-from balog.common.counts import counted
 from balog.common.errors import ConfigError, EventError, MessageError, TopicError
+from balog.common.text import counted
 from balog.event import LEVELS, Event
 from balog.filters import Expression
 from balog.topics import Message, Received, open_topics
@@ -101,7 +101,7 @@ def describe_topic(url: str, topic: str, as_json: bool) -> None:
     if found.types:
         click.echo("")
         types = [("CLS_TYPE", f"SHARE OF {found.sampled}")]
-        types += [(printable(name), f"{count / found.sampled:.1%}") for name, count in found.types.items()]
+        types += [(escaped(name), f"{count / found.sampled:.1%}") for name, count in found.types.items()]
         print_table(types, numbers=True)
 
 
@@ -200,17 +200,17 @@ def publish_lines(
 
 def _show(message: Received, event: Event | EventError) -> None:
     if isinstance(event, EventError):
-        click.echo(f"{_time(message.published)} {printable(message.id)} is not an event: {event}")
+        click.echo(f"{_time(message.published)} {escaped(message.id)} is not an event: {event}")
         click.echo(f"  {message.body[:_MAX_SHOWN]!r}")
         return
     kind = " ".join(part for part in (event.cls_type, event.version) if part)
     header = event.header
     parts = (f"{header.timestamp.isoformat()}", event.level or "-", header.channel, kind or "-", header.id)
-    click.echo(printable(" ".join(parts)))
+    click.echo(escaped(" ".join(parts)))
     for name, value in header.context.items():
-        click.echo(printable(f"  {name}: {msgspec.json.encode(value).decode()}"))
+        click.echo(escaped(f"  {name}: {msgspec.json.encode(value).decode()}"))
     body = msgspec.json.format(bytes(event.raw_payload), indent=2).decode()
-    click.echo(printable("\n".join(f"  {line}" for line in body.splitlines()), keep="\n"))
+    click.echo(escaped("\n".join(f"  {line}" for line in body.splitlines()), keep="\n"))
 
 
 def _megabytes(size: int | None) -> str:

@@ -9,11 +9,11 @@ import click
 
 from balog.cli.shared import options
 from balog.cli.shared.output import FirstLines, exit_after, reporter
-from balog.common.counts import counted
 from balog.common.errors import ConfigError, EventError, TopicError, TopicNotFoundError
 from balog.common.signals import StopSignals
 from balog.common.storage import is_url
 from balog.common.suggestions import suggest
+from balog.common.text import counted
 from balog.filters import Expression
 from balog.filters.functions import parse_time
 from balog.topics import DeadLetter, Topic, open_topics

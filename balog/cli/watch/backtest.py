@@ -16,8 +16,8 @@ from balog.cli.shared import options
 from balog.cli.shared.output import exit_if_invalid, print_table, utc
 from balog.cli.shared.spark import SparkPlace, spark_options
 from balog.cli.watch.tables import ENGINES, stored_rows
-from balog.common.counts import counted
 from balog.common.errors import ConfigError, MissingExtraError
+from balog.common.text import counted
 from balog.event import Event
 from balog.ui.files import check_page_path, write_page
 from balog.watch.config.durations import format_duration, parse_duration

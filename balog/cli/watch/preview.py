@@ -13,7 +13,7 @@ import msgspec
 from balog.broker.config import BrokerConfig
 from balog.broker.config_check import complete_errors
 from balog.cli.shared import options
-from balog.cli.shared.output import printable
+from balog.cli.shared.output import escaped
 from balog.common import config as configs
 from balog.common.errors import ConfigError, EventError
 from balog.event import Event, decode
@@ -47,8 +47,8 @@ def command(path: str, file: IO[bytes] | None, state: Any) -> None:
                 text = _preview(sink, filters[number], event)
             except ConfigError as error:
                 raise ConfigError(error.reason, path, f"$.sinks[{number}].{error.path}") from None
-            click.echo(printable(f"# {sink.name}"))
-            click.echo(printable(text, keep="\n"))
+            click.echo(escaped(f"# {sink.name}"))
+            click.echo(escaped(text, keep="\n"))
             click.echo()
     if not alerts:
         click.echo("balog watch preview: there is no alert", err=True)

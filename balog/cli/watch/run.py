@@ -18,8 +18,8 @@ from balog.cli.shared import options
 from balog.cli.shared.engines import EngineOptions, set_up_logging, summary
 from balog.cli.shared.output import exit_if_invalid, reporter
 from balog.common import config as configs
-from balog.common.counts import counted
 from balog.common.errors import BalogError, ConfigError
+from balog.common.text import counted
 from balog.event import encode
 from balog.filters.functions import parse_time
 from balog.watch.alerts.alert_events import as_event

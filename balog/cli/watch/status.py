@@ -7,8 +7,8 @@ from datetime import datetime, timezone
 import click
 
 from balog.cli.shared import options
-from balog.cli.shared.output import print_table, printable, reporter, utc
-from balog.common.counts import counted
+from balog.cli.shared.output import escaped, print_table, reporter, utc
+from balog.common.text import counted
 from balog.watch.state.active_state import active_series, active_silences, read_state
 
 _report = reporter("balog watch status")
@@ -28,12 +28,11 @@ def command(place: str, group: str) -> None:
     series, silences = active_series(state), active_silences(state)
     if series:
         rows = [
-            (one.shown or "", one.severity, _time(one.since), printable(one.key), printable(one.reason))
-            for one in series
+            (one.shown or "", one.severity, _time(one.since), escaped(one.key), escaped(one.reason)) for one in series
         ]
         print_table([("state", "severity", "since", "series", "reason"), *rows])
     if silences:
-        print_table([("silence", "until"), *((printable(match), _time(until)) for match, until in silences)])
+        print_table([("silence", "until"), *((escaped(match), _time(until)) for match, until in silences)])
     clock = f"; the clock is at {_time(state.clock)}" if state.clock else ""
     _report(f"{len(series)} of {len(state.series)} series not well, {counted(len(silences), 'silence')}{clock}")
 

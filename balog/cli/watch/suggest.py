@@ -11,8 +11,8 @@ from balog.cli.shared.output import reporter
 from balog.cli.shared.spark import SparkPlace
 from balog.cli.watch.backtest import HistoryPlace
 from balog.cli.watch.tables import stored_rows
-from balog.common.counts import counted
 from balog.common.errors import BalogError
+from balog.common.text import counted
 from balog.watch.history.backtest import EventSelection
 from balog.watch.history.suggest import MAX_EVENTS, TYPES, suggest, write_monitors
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from balog.common.text import printable
+
 Places = Mapping[str, tuple[int, int]]
 """The line and column, both from 1, of each value or its key, by JSONPath."""
 
@@ -31,5 +33,4 @@ TOO_DEEP = "nested too deep to be a config"
 
 def key_path(path: str, key: Any) -> str:
     """Return the JSONPath of an object's member, as the errors of configs have it."""
-    text = str(key)[:100]
-    return f"{path}.{''.join(char if char.isprintable() else '�' for char in text)}"
+    return f"{path}.{printable(str(key)[:100])}"

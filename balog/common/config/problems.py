@@ -16,6 +16,7 @@ from msgspec import Struct
 from balog.common.config.tagged_config import TaggedConfig, convert
 from balog.common.errors import BalogError, ConfigError, split_refusal
 from balog.common.suggestions import suggest
+from balog.common.text import printable
 
 __all__ = ["UNKNOWN_FIELD", "intact", "problems"]
 
@@ -60,7 +61,7 @@ def intact(document: Any, kind: Any) -> tuple[Any, list[str], Callable[[str], st
         return None, paths, str
     kept, left_out, numbers = dict(document), list[str](), dict[str, list[int]]()
     for name, value in document.items():
-        place = f"$.{_printable(name)}"
+        place = f"$.{printable(str(name)[:100])}"
         if not any(_is_within(path, place) for path in paths):
             continue
         if isinstance(value, list) and place not in paths:
@@ -120,7 +121,7 @@ def _walk_inside(value: Any, shape: Any, path: str) -> Iterator[tuple[str, str]]
             yield from _walk(item, get_args(shape)[0], f"{path}[{number}]")
     elif origin is dict and isinstance(value, Mapping):
         for key, item in value.items():
-            yield from _walk(item, get_args(shape)[1], f"{path}.{_printable(key)}")
+            yield from _walk(item, get_args(shape)[1], f"{path}.{printable(str(key)[:100])}")
 
 
 def _walk_struct(value: Mapping[str, Any], kind: type[Struct], path: str) -> Iterator[tuple[str, str]]:
@@ -207,10 +208,6 @@ def _words(value: Any, kinds: Sequence[Any], structs: Sequence[type[Struct]]) ->
     if value in tags:
         return f'{value!r} wants options; write {{"{field}": "{value}", …}}'
     return f'{reason}; or write {{"{field}": …}} with {", ".join(tags)}'
-
-
-def _printable(key: Any) -> str:
-    return "".join(char if char.isprintable() else "�" for char in str(key)[:100])
 
 
 def _shape(kind: Any) -> Any:

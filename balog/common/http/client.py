@@ -14,6 +14,7 @@ from balog.common.errors import SinkError
 from balog.common.http.body import PACKINGS, Unpacker
 from balog.common.http.pool import open_pool
 from balog.common.http.urls import check_headers, check_url
+from balog.common.text import one_line
 
 _MAX_ANSWER = 16 << 20
 _MAX_EXCERPT = 200
@@ -182,7 +183,7 @@ class HttpClient:
         text = data[:4096].decode("utf-8", "replace")
         for secret in self._secrets:
             text = text.replace(secret, "…")
-        return " ".join("".join(char if char.isprintable() else " " for char in text).split())[:_MAX_EXCERPT]
+        return one_line(text)[:_MAX_EXCERPT]
 
 
 def parse_retry_after(value: str | None) -> float | None:

@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, cast
 from uuid import uuid4
 
 from balog.common.storage.base import MAX_BYTES, Entry, StorageError
+from balog.common.text import one_line
 
 # An object appears whole, with its last byte; a rename is not needed, and would copy.
 _PUTS_WHOLE = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oci", "ocilake", "oss", "memory"})
@@ -229,8 +230,7 @@ class RemoteStorage:
         text = getattr(error, "strerror", None) or str(error) or type(error).__name__
         for secret in self._secrets:
             text = text.replace(secret, "***")
-        text = " ".join("".join(char if char.isprintable() else " " for char in text).split())
-        return StorageError(f"{self._place(name)}: {text[:_MAX_REASON]}")
+        return StorageError(f"{self._place(name)}: {one_line(text)[:_MAX_REASON]}")
 
     def _place(self, name: str) -> str:
         return f"{self.url}/{name}" if name else self.url

@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from balog.common.text import cut
 from balog.consumers.hooks import Hook, Work
 from balog.consumers.routing import causes
 from balog.event import Event
@@ -55,7 +56,7 @@ class FailureEvents(Hook):
             event=event.header.id if event is not None else received.id,
             consumers=list(consumers),
             attempt=received.attempts,
-            reason=_one_line(reason),
+            reason=cut(" ".join(reason.split()), _MAX_REASON),
             channel=event.header.channel if event is not None else msgspec.UNSET,
         )
         self._write("error", failure, event)
@@ -68,11 +69,6 @@ class FailureEvents(Hook):
 
 def _text(error: BaseException) -> str:
     try:
-        return _one_line(str(error))
+        return cut(" ".join(str(error).split()), _MAX_REASON)
     except BaseException:  # its own __str__ raises
         return ""
-
-
-def _one_line(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _MAX_REASON else line[: _MAX_REASON - 1] + "…"

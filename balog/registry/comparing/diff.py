@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from balog.common.text import cut
 from balog.registry.comparing.document import DEEPEST, ITEMS, OTHERS, Node, SchemaDocument, Step, is_anything
 from balog.registry.subschemas import type_of
 
@@ -286,7 +287,7 @@ def _encoded(values: list[Any]) -> list[bytes]:
 def _short(value: bytes) -> str:
     text = value.decode()
     text = f"'{text[1:-1]}'" if text.startswith('"') else text
-    return text if len(text) <= 60 else f"{text[:59]}…"
+    return cut(text, 60)
 
 
 def _some(texts: list[str]) -> str:

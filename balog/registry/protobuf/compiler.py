@@ -13,6 +13,7 @@ from typing import Any
 import protovalidate
 from google.protobuf import descriptor_pb2
 
+from balog.common.text import printable
 from balog.registry.schema import InvalidSchemaError
 
 FILE = "schema.proto"
@@ -95,7 +96,7 @@ def _refusal(code: int, output: bytes) -> InvalidSchemaError:
 
 
 def _line(text: str) -> str:
-    return "".join(char if char.isprintable() else " " for char in text)[:_MAX_REASON]
+    return printable(text, " ")[:_MAX_REASON]
 
 
 @lru_cache(maxsize=1)

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import UNSET, Raw, Struct
 
-from balog.common.duplicate_keys import printable
 from balog.common.errors import BalogError, EventError, MissingExtraError, split_refusal
+from balog.common.text import printable
 from balog.event import Event, check_keys, decode, decode_checked, encode
 from balog.registry import PayloadValidator, Registry, Schema, SchemaViolation, UnknownTypeError, UnknownVersionError
 from balog.registry.json_schema import is_deeper
@@ -337,7 +337,7 @@ def _check_integers(document: Any) -> None:
     while waiting:
         path, value = waiting.pop()
         if isinstance(value, dict):
-            waiting += [(f"{path}.{printable(name)}", member) for name, member in value.items()]
+            waiting += [(f"{path}.{printable(name[:100])}", member) for name, member in value.items()]
         elif isinstance(value, list):
             waiting += [(f"{path}[{index}]", member) for index, member in enumerate(value)]
         elif isinstance(value, int):

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from balog.common.errors import BalogError, split_refusal
+from balog.common.text import printable
 from balog.singer.messages import BatchMessage
 
 Dialect = Literal["proposal", "sdk", "pipelinewise"]
@@ -151,13 +152,9 @@ def shown(file: str) -> str:
     except ValueError:
         return "an invalid URL"
     if not parts.scheme and not parts.netloc:
-        return _clean(file)
+        return printable(file[:300], "?")
     place = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
-    return _clean(place)
-
-
-def _clean(text: str) -> str:
-    return "".join(char if char.isprintable() else "?" for char in text[:300])
+    return printable(place[:300], "?")
 
 
 _CREDENTIAL = re.compile(
@@ -190,7 +187,7 @@ def _hide(value: Any, path: str) -> tuple[Any, list[str]]:
         return value, []
     members, found = {}, list[str]()
     for key, item in value.items():
-        place = f"{path}.{_clean(key)}"
+        place = f"{path}.{printable(key[:300], '?')}"
         is_secret = item and not isinstance(item, bool) and _CREDENTIAL.search(key)
         members[key], places = ("***", [place]) if is_secret else _hide(item, place)
         found += places

@@ -10,9 +10,9 @@ from msgspec import Meta
 
 from balog.common.errors import ConfigError, EventError
 from balog.common.suggestions import suggest
+from balog.common.text import cut, one_line
 from balog.event import Event
 from balog.event.payload import AlertPayload, read
-from balog.sinks.summary import cut
 
 DEFAULT_TITLE = "{state}: {monitor} {series}"
 DEFAULT_TEXT = "{reason}"
@@ -108,7 +108,7 @@ class AlertTemplate:
             nonlocal room
             if found[1] is None:
                 return found[0][0]
-            value = escape(cut(one_line(_value(alert, found[1])), min(_MAX_VALUE, longest)))
+            value = escape(cut(short_line(_value(alert, found[1])), min(_MAX_VALUE, longest)))
             if len(value) > room:
                 value = "…" if room else ""
             room -= len(value)
@@ -131,22 +131,19 @@ def read_alert(event: Event) -> AlertPayload | None:
 
 def facts(alert: AlertPayload) -> dict[str, str]:
     """Return what people want to know beside the text: name -> value, each on one line, without empty ones."""
-    found = {name.capitalize(): one_line(_FIELDS[name](alert)) for name in ("severity", "value", "expected")}
+    found = {name.capitalize(): short_line(_FIELDS[name](alert)) for name in ("severity", "value", "expected")}
     found["Started" if alert.state != "resolved" else "Resolved"] = _moment(alert)
-    found["Runs"] = cut(one_line(_FIELDS["runs"](alert)), 200)
+    found["Runs"] = cut(short_line(_FIELDS["runs"](alert)), 200)
     return {name: cut(value, 500) for name, value in found.items() if value}
 
 
-def one_line(text: str) -> str:
-    """Return a text on one line, without control characters."""
-    text = text[: _MAX_VALUE * 4]
-    if not text.isprintable():
-        text = "".join(char if char.isprintable() else " " for char in text)
-    return " ".join(text.split())
+def short_line(text: str) -> str:
+    """Return the beginning of a text on one line, without control characters."""
+    return one_line(text[: _MAX_VALUE * 4])
 
 
 def _moment(alert: AlertPayload) -> str:
-    return one_line((alert.since if alert.state == "resolved" else alert.started) or alert.since)
+    return short_line((alert.since if alert.state == "resolved" else alert.started) or alert.since)
 
 
 def _value(alert: AlertPayload, name: str) -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
+from balog.common.text import cut
 from balog.event import Event
 from balog.event.payload import AlertPayload
-from balog.sinks.alerts.alert_text import one_line
-from balog.sinks.summary import cut, summarize
+from balog.sinks.alerts.alert_text import short_line
+from balog.sinks.summary import summarize
 
 _ACTIONS = {"firing": "trigger", "acknowledged": "acknowledge", "resolved": "resolve"}
 _MAX_KEY = 255
@@ -63,4 +64,4 @@ def alert_request(alert: AlertPayload, event: Event, action: str) -> dict[str, A
 
 
 def _text(value: str) -> str:
-    return cut(one_line(value), _MAX_TEXT)
+    return cut(short_line(value), _MAX_TEXT)

@@ -7,10 +7,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from balog.common.backoff import BackoffSequence
-from balog.common.counts import counted
 from balog.common.errors import complain
 from balog.common.storage import Storage, StorageError
 from balog.common.storage.local_files import is_at, lock
+from balog.common.text import counted
 from balog.sinks.archive.store_part import MANIFESTS, manifest_of
 from balog.sinks.base import Retrying
 

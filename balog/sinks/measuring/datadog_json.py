@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 import msgspec
 
 from balog.common.errors import EventError
+from balog.common.text import cut
 from balog.event import Event
 from balog.event.payload import LogPayload, read
 from balog.sinks.measuring.measures import Measure
-from balog.sinks.summary import cut, stack_trace, summarize
+from balog.sinks.summary import stack_trace, summarize
 
 MAX_LOG = 1_000_000
 """Bytes of one log at most; Datadog would truncate a longer one in the middle of its JSON."""

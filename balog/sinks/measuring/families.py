@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from balog.common.errors import MissingExtraError
 from balog.common.stats import StatSample
+from balog.common.text import printable
 from balog.sinks.measuring.measures import Kind, Measure
 
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0)
@@ -249,7 +250,7 @@ def clean_label(key: str) -> str:
 @lru_cache(maxsize=4096)
 def clean_value(text: str) -> str:
     """Return a label value without control characters, which would break the lines of the text format."""
-    return "".join(char if char.isprintable() else " " for char in text)
+    return printable(text, " ")
 
 
 def registry_of(collector: Any, what: str) -> Any:

@@ -15,6 +15,7 @@ import msgspec
 from balog.common.errors import ConfigError
 from balog.common.http.pool import ClientCertificate
 from balog.common.http.urls import check_url
+from balog.common.text import one_line
 from balog.tap.errors import SourceError, check_number
 from balog.tap.http.authorization import Auth, authorize, repeats, secrets_of
 from balog.tap.http.connections import Connections, Request
@@ -311,5 +312,5 @@ def _excerpt(response: Response, sent: set[str]) -> str:
     text = response.text[:4096]
     for secret in sorted((word for word in sent if len(word) >= 6), key=len, reverse=True):
         text = text.replace(secret, "…")
-    line = " ".join("".join(char if char.isprintable() else " " for char in text).split())[:_MAX_EXCERPT]
+    line = one_line(text)[:_MAX_EXCERPT]
     return f": {line}" if line else ""

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from balog.common.suggestions import suggest
+from balog.common.text import cut
 from balog.tap.errors import SchemaError
 from balog.tap.json_schema.keywords import ALL_TYPES, SCHEMA_WORDS, SHAPES, Steps, subschemas
 
@@ -97,4 +98,4 @@ def _quoted(value: Any) -> str:
         text = msgspec.json.encode(value).decode()
     except (TypeError, ValueError):
         text = type(value).__name__
-    return text if len(text) <= 60 else text[:59] + "…"
+    return cut(text, 60)

@@ -12,6 +12,7 @@ from urllib.parse import quote, quote_plus, unquote
 
 from balog.common.redaction import Redactor, default_names
 from balog.common.redaction.names import SecretNames
+from balog.common.text import cut, printable
 
 MIN_SECRET = 6
 """Characters; shorter values occur by chance."""
@@ -194,8 +195,7 @@ class Leaks:
         for form in self._forms:
             text = text.replace(form.decode("utf-8", "replace"), "[redacted]")
         text = " ".join(self._redactor.redact_text(text[: 4 * _MAX_QUOTE]).split())
-        text = "".join(char if char.isprintable() else "�" for char in text)
-        return text if len(text) <= _MAX_QUOTE else text[: _MAX_QUOTE - 1] + "…"
+        return cut(printable(text), _MAX_QUOTE)
 
 
 def _forms_of(text: str) -> Iterator[bytes]:

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
+from balog.common.text import cut, printable
 from balog.tap.verify.baseline import BaselineComparison
 from balog.tap.verify.results import GROUPS, RuleResult
 from balog.tap.verify.rules.state import advance_of
@@ -209,8 +210,7 @@ def as_text(report: VerifyReport, known: BaselineComparison | None = None) -> It
     names of a tap cannot control the terminal; lines are cut at 1,000 characters.
     """
     for line, colour in _text_lines(report, known):
-        shown = line[: _MAX_LINE - 1] + "…" if len(line) > _MAX_LINE else line
-        yield "".join(char if char.isprintable() else "\ufffd" for char in shown), colour
+        yield printable(cut(line, _MAX_LINE)), colour
 
 
 def _text_lines(report: VerifyReport, known: BaselineComparison | None) -> Iterator[tuple[str, str]]:

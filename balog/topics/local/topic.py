@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
-from balog.common.counts import counted
 from balog.common.errors import TopicError
+from balog.common.text import counted
 from balog.topics.base import (
     DEFAULT_LEASE,
     DeadLetter,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from balog.common.errors import TopicError, TopicNotFoundError
+from balog.common.text import cut, one_line
 
 _MAX_REASON = 300
 
@@ -114,5 +115,4 @@ def _explain_answer(response: dict[str, Any], where: str) -> AwsError:
 
 
 def _line(text: object) -> str:
-    line = " ".join("".join(char if char.isprintable() else " " for char in str(text)).split())
-    return line if len(line) <= _MAX_REASON else line[: _MAX_REASON - 1] + "…"
+    return cut(one_line(str(text)), _MAX_REASON)

@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from balog.common.counts import counted
 from balog.common.errors import ConfigError
+from balog.common.text import counted
 from balog.filters import Expression
 from balog.watch.config.calendars import Calendar, parse_zone
 from balog.watch.config.durations import format_duration, parse_duration, parse_factor, parse_period, parse_share

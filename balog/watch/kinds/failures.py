@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from msgspec import UNSET, Struct, field
 
-from balog.common.counts import counted
+from balog.common.text import counted
 from balog.event.payload import ExpectedBand, RunPayload
 from balog.watch.config.durations import format_duration, format_share, parse_duration, parse_share
 from balog.watch.config.kind_config import FailureLimits

@@ -13,9 +13,9 @@ from uuid import uuid4
 import msgspec
 from msgspec import Meta, Struct, field
 
-from balog.common.counts import counted
 from balog.common.errors import ConfigError
 from balog.common.http import CaFile, HttpClient, HttpStatusError, Timeout, Url
+from balog.common.text import counted
 from balog.event import Event
 from balog.sinks.base import Delivery, SinkError, SinkGuarantee
 from balog.sinks.http_sink import Headers, HttpSink, PartialDeliveries, RequestErrors, reveal_headers

@@ -1,6 +1,6 @@
 import pytest
 
-from balog.common.counts import counted
+from balog.common.text import counted, cut, one_line, printable
 
 
 @pytest.mark.parametrize(
@@ -17,3 +17,16 @@ from balog.common.counts import counted
 )
 def test_a_count_has_its_noun_and_verb_in_their_number(given: tuple[int, str], line: str) -> None:
     assert counted(*given) == line
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [("plain", "plain"), (" a\n\tb ", "a b"), ("\x1b[31mred\x1b[0m", "[31mred [0m"), ("\u202eleft", "left"), ("", "")],
+)
+def test_a_text_of_others_is_one_line_without_control_characters(text: str, line: str) -> None:
+    assert one_line(text) == line
+    assert printable(text).isprintable()
+
+
+def test_a_long_text_is_cut_to_its_length_with_an_ellipsis() -> None:
+    assert [cut("abcd", 4), cut("abcde", 4)] == ["abcd", "abc…"]
