@@ -112,7 +112,7 @@ def records_are_counted(metrics: Path, records: int) -> str:
 def incident_is_open(receiver: Receiver, key: str) -> str:
     """PagerDuty has one open incident, of this key."""
     if list(receiver.incidents) != [key] or receiver.refused:
-        raise Wrong(f"PagerDuty: open are {receiver.incidents}, refused {receiver.refused}; want {key}")
+        raise Wrong(f"PagerDuty: open are {receiver.incidents}, refused {receiver.refused}; expected {key}")
     return f"PagerDuty has one incident open, {key}: {receiver.incidents[key]}"
 
 
@@ -133,7 +133,7 @@ def alert_has_fired(alerts: Path, monitor: str) -> str:
     """The watcher wrote one alert, of this monitor, and it fires."""
     found = [(each["monitor"], each["state"]) for each in read_alerts(alerts)]
     if found != [(monitor, "firing")]:
-        raise Wrong(f"{alerts}: {found}; want {monitor} firing")
+        raise Wrong(f"{alerts}: {found}; expected {monitor} firing")
     return f"{monitor} fires: {read_alerts(alerts)[0]['reason']}"
 
 
@@ -141,7 +141,7 @@ def alert_has_resolved(fired: Path, resolved: Path, monitor: str) -> str:
     """The alert that fired resolved, as the only change after it."""
     (before,), after = read_alerts(fired), read_alerts(resolved)
     if [(each["key"], each["state"], each["previous"]) for each in after] != [(before["key"], "resolved", "firing")]:
-        raise Wrong(f"{resolved}: {[(each['monitor'], each['state']) for each in after]}; want {monitor} resolved")
+        raise Wrong(f"{resolved}: {[(each['monitor'], each['state']) for each in after]}; expected {monitor} resolved")
     return f"{monitor} fired at {before['since'][11:19]} and resolved at {after[0]['since'][11:19]} UTC"
 
 

@@ -152,7 +152,7 @@ def start(application: str, settings: Mapping[str, str], master: str = "", remot
         return _connect(application, settings, remote)
     master = master or "local[*]"
     if not _MASTER.fullmatch(master):
-        raise ConfigError(f"{master!r:.100} is not a master; want local[4], spark://HOST:PORT, k8s://URL or yarn")
+        raise ConfigError(f"{master!r:.100} is not a master; expected local[4], spark://HOST:PORT, k8s://URL or yarn")
     folder = _scratch()
     (folder / "log4j2.properties").write_text(_LOG4J)
     defaults = {
@@ -257,7 +257,7 @@ def _settings_here(folder: Path) -> dict[str, str]:
 
 def _connect(application: str, settings: Mapping[str, str], remote: str) -> SparkSession:
     if not remote.startswith("sc://"):
-        raise ConfigError(f"{_shown(remote)!r:.100} is not a Spark Connect server; want sc://HOST:PORT", "--remote")
+        raise ConfigError(f"{_shown(remote)!r:.100} is not a Spark Connect server; expected sc://HOST:PORT", "--remote")
     if find_spec("grpc") is None:
         raise MissingExtraError("Spark Connect", "connect")
     builder, results = SparkSession.builder.remote(remote).appName(application), {**_RESULTS, **settings}
@@ -274,7 +274,7 @@ def _reach(remote: str) -> None:
         channel = DefaultChannelBuilder(remote).toChannel()
     except ValueError:  # Spark's own errors are ValueErrors, too
         raise ConfigError(
-            f"{_shown(remote)!r:.100} is not a URL; want sc://HOST:PORT/;NAME=VALUE", "--remote"
+            f"{_shown(remote)!r:.100} is not a URL; expected sc://HOST:PORT/;NAME=VALUE", "--remote"
         ) from None
     with channel:
         try:

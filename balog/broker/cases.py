@@ -160,9 +160,9 @@ class _Run:
         if len(wanted) != len(self._events):
             yield f"events has {len(wanted)} lists, and the config {len(self._events)} sinks"
             return
-        for number, (found, want) in enumerate(zip(self._events, wanted)):
+        for number, (found, expected) in enumerate(zip(self._events, wanted)):
             bodies = [delivery.body for delivery in found]
-            yield from _compare(f"events of sink {number}", bodies, want, _is_part)
+            yield from _compare(f"events of sink {number}", bodies, expected, _is_part)
 
 
 def _lines(data: bytes) -> list[bytes]:
@@ -174,30 +174,30 @@ def _lines(data: bytes) -> list[bytes]:
 def _compare(
     what: str, found: Sequence[bytes], wanted: Sequence[Any], fits: Callable[[bytes, Any], bool]
 ) -> Iterator[str]:
-    for number, (line, want) in enumerate(zip(found, wanted), 1):
-        if not fits(line, want):
-            yield f"{what}, line {number}: {_shown(line)}, want {_shown(want)}"
+    for number, (line, expected) in enumerate(zip(found, wanted), 1):
+        if not fits(line, expected):
+            yield f"{what}, line {number}: {_shown(line)}, expected {_shown(expected)}"
     for number, line in enumerate(found[len(wanted) :], len(wanted) + 1):
-        yield f"{what}, line {number}: {_shown(line)}, want no more"
-    for number, want in enumerate(wanted[len(found) :], len(found) + 1):
-        yield f"{what}, line {number} is not there, want {_shown(want)}"
+        yield f"{what}, line {number}: {_shown(line)}, expected no more"
+    for number, expected in enumerate(wanted[len(found) :], len(found) + 1):
+        yield f"{what}, line {number} is not there, expected {_shown(expected)}"
 
 
-def _is_line(line: bytes, want: Any) -> bool:
-    return line == want.encode() if isinstance(want, str) else _read(line) == want
+def _is_line(line: bytes, expected: Any) -> bool:
+    return line == expected.encode() if isinstance(expected, str) else _read(line) == expected
 
 
-def _is_part(line: bytes, want: Any) -> bool:
-    return is_part(want, _read(line))
+def _is_part(line: bytes, expected: Any) -> bool:
+    return is_part(expected, _read(line))
 
 
-def is_part(want: Any, found: Any) -> bool:
+def is_part(expected: Any, found: Any) -> bool:
     """Return whether a value has all expected parts: objects may have more keys, everything else is equal."""
-    if isinstance(want, Mapping) and isinstance(found, Mapping):
-        return all(key in found and is_part(value, found[key]) for key, value in want.items())
-    if isinstance(want, list) and isinstance(found, list):
-        return len(want) == len(found) and all(map(is_part, want, found))
-    return bool(want == found) and isinstance(want, bool) == isinstance(found, bool)
+    if isinstance(expected, Mapping) and isinstance(found, Mapping):
+        return all(key in found and is_part(value, found[key]) for key, value in expected.items())
+    if isinstance(expected, list) and isinstance(found, list):
+        return len(expected) == len(found) and all(map(is_part, expected, found))
+    return bool(expected == found) and isinstance(expected, bool) == isinstance(found, bool)
 
 
 def _read(line: bytes) -> Any:

@@ -17,7 +17,7 @@ _MAX_BYTES = 64 * 1024
 class Secret(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """``{"env": "NAME"}`` or ``{"file": "PATH"}``: an environment variable, or a file without its last newline."""
 
-    REFUSES_TEXT: ClassVar[str] = 'a secret does not stand in a config; want {"env": NAME} or {"file": PATH}'
+    REFUSES_TEXT: ClassVar[str] = 'a secret does not stand in a config; expected {"env": NAME} or {"file": PATH}'
     """What a text in place of the reference is answered; see ``balog.common.config.problems``."""
 
     env: (

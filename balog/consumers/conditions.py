@@ -128,7 +128,7 @@ def read_texts(consumer: str, argument: str, value: object) -> tuple[str, ...]:
 def _read_level(consumer: str, value: object) -> Level:
     level = parse_level(value) if isinstance(value, str) else None
     if level is None:
-        raise ConfigError(f"consumer {consumer}: there is no level {value!r}; want one of {', '.join(LEVELS)}")
+        raise ConfigError(f"consumer {consumer}: there is no level {value!r}; expected one of {', '.join(LEVELS)}")
     return level
 
 
@@ -138,7 +138,7 @@ def _at_least(level: Level) -> frozenset[str]:
 
 def _compile_globs(consumer: str, globs: tuple[str, ...]) -> Any:
     if len(globs) > _MAX_GLOBS:
-        raise ConfigError(f"consumer {consumer}: {len(globs)} channels; want at most {_MAX_GLOBS}, or a where")
+        raise ConfigError(f"consumer {consumer}: {len(globs)} channels; expected at most {_MAX_GLOBS}, or a where")
     return re.compile("|".join(map(fnmatch.translate, globs))).match
 
 

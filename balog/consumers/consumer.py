@@ -106,7 +106,7 @@ class Consumer:
         self.func = func
         self.name = _read_name(func, name)
         if not callable(func):
-            raise self._refuse("func", func, "want a function")
+            raise self._refuse("func", func, "expected a function")
         kernel = _kernel(func)
         if inspect.isgeneratorfunction(kernel) or inspect.isasyncgenfunction(kernel):
             raise ConfigError(f"consumer {self.name}: it has a yield, so that calling it would run nothing of it")
@@ -177,14 +177,14 @@ class Consumer:
         """Return the counters that the consumer adds to the engine's metrics: none, unless a subclass overrides it."""
         return ()
 
-    def _refuse(self, argument: str, value: object, want: str) -> ConfigError:
-        return ConfigError(f"consumer {self.name}: {argument} {value!r:.200} can't be; {want}")
+    def _refuse(self, argument: str, value: object, expected: str) -> ConfigError:
+        return ConfigError(f"consumer {self.name}: {argument} {value!r:.200} can't be; {expected}")
 
     def _expression(self, argument: str, text: object, gives: Any) -> Expression | None:
         if text is None:
             return None
         if not isinstance(text, str) or not text.strip():
-            raise self._refuse(argument, text, "want an expression such as \"payload.stream = 'users'\"")
+            raise self._refuse(argument, text, "expected an expression such as \"payload.stream = 'users'\"")
         try:
             return Expression(text, gives=gives)
         except ConfigError as error:
@@ -192,32 +192,32 @@ class Consumer:
 
     def _whole(self, argument: str, value: object, least: int, most: int) -> int:
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-            raise self._refuse(argument, value, f"want a whole number from {least} to {most}")
+            raise self._refuse(argument, value, f"expected a whole number from {least} to {most}")
         return value
 
     def _seconds(self, argument: str, value: object) -> float:
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
         if not is_number or not math.isfinite(value) or not 0 < value <= MAX_SECONDS:  # type: ignore[arg-type,operator]
-            raise self._refuse(argument, value, f"want seconds, more than 0 and at most {MAX_SECONDS:g}")
+            raise self._refuse(argument, value, f"expected seconds, more than 0 and at most {MAX_SECONDS:g}")
         return float(value)  # type: ignore[arg-type]
 
     def _batch(self, value: Any) -> BatchOptions:
-        size, wait = self._pair("batch", value, "want a size, or (size, seconds to wait)", BATCH_WAIT)
+        size, wait = self._pair("batch", value, "expected a size, or (size, seconds to wait)", BATCH_WAIT)
         return BatchOptions(self._whole("batch", size, 1, MAX_BATCH), self._seconds("batch: wait", wait))
 
     def _backoff(self, value: Any) -> Backoff:
-        first, longest = self._pair("backoff", value, "want seconds, or (first, longest)", None)
+        first, longest = self._pair("backoff", value, "expected seconds, or (first, longest)", None)
         first = self._seconds("backoff", first)
         longest = max(first, LONGEST_BACKOFF) if longest is None else self._seconds("backoff: longest", longest)
         if longest < first:
-            raise self._refuse("backoff", value, "want (first, longest), the longest not below the first")
+            raise self._refuse("backoff", value, "expected (first, longest), the longest not below the first")
         return Backoff(first, longest)
 
-    def _pair(self, argument: str, value: Any, want: str, second: Any) -> tuple[Any, Any]:
+    def _pair(self, argument: str, value: Any, expected: str, second: Any) -> tuple[Any, Any]:
         if not isinstance(value, (tuple, list)):
             return value, second
         if len(value) != 2:
-            raise self._refuse(argument, value, want)
+            raise self._refuse(argument, value, expected)
         return value[0], value[1]
 
 
@@ -295,7 +295,7 @@ def consumer_config(
 
 def _read_name(func: Callable[..., Any], name: object) -> str:
     if name is not None and (not isinstance(name, str) or not name or not name.isprintable() or len(name) > 200):
-        raise ConfigError(f"consumer {_dotted_name(func)}: name {name!r:.200} can't be; want 1 to 200 characters")
+        raise ConfigError(f"consumer {_dotted_name(func)}: name {name!r:.200} can't be; expected 1 to 200 characters")
     return name or _dotted_name(func)
 
 

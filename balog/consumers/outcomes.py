@@ -33,7 +33,7 @@ class Retry(BalogError):
     def __init__(self, reason: str, after: float | None = None) -> None:
         super().__init__(reason)
         if after is not None and math.isnan(after):  # raises a TypeError if it is not a number
-            raise ValueError("after is nan; want seconds")
+            raise ValueError("after is nan; expected seconds")
         self.after = after
 
 
@@ -54,7 +54,7 @@ class Requeue(BalogError):
     def __init__(self, reason: str, after: float = 0.0, *, counts: bool = True) -> None:
         super().__init__(reason)
         if math.isnan(after):
-            raise ValueError("after is nan; want seconds")
+            raise ValueError("after is nan; expected seconds")
         self.after = max(0.0, after)
         self.counts = counts
 

@@ -62,8 +62,8 @@ def dump(
     received: Sequence[Received] = ()
     try:
         while not should_stop() and (limit is None or taken < limit):
-            want = _BATCH if limit is None else min(limit - taken, _BATCH)
-            received = topic.receive(group, want, max(topic.poll_timeout, 0.2), lease)
+            number = _BATCH if limit is None else min(limit - taken, _BATCH)
+            received = topic.receive(group, number, max(topic.poll_timeout, 0.2), lease)
             if keep and time.monotonic() - renewed > lease / 3:
                 topic.extend(group, held, lease)
                 renewed = time.monotonic()

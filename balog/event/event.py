@@ -115,9 +115,9 @@ class Event(KeyAccess, Struct, kw_only=True, forbid_unknown_fields=True, dict=Tr
         """
         raw = payload if isinstance(payload, Raw) else Raw(_encoder.encode(payload))
         if not _is_object(raw):
-            raise EventError("want an object", "$.payload")
+            raise EventError("expected an object", "$.payload")
         if not 1 <= len(channel) <= MAX_CHANNEL_LENGTH:
-            raise EventError(f"want 1 to {MAX_CHANNEL_LENGTH} characters", "$.header.channel")
+            raise EventError(f"expected 1 to {MAX_CHANNEL_LENGTH} characters", "$.header.channel")
         header = Header(
             id=id or new_id(),
             channel=channel,
@@ -230,7 +230,7 @@ def _raw_payload(event: Event) -> Raw:
     if change is None:
         return _stored_payload(event)
     if change[:1] != b"{":
-        raise EventError("want an object", "$.payload")
+        raise EventError("expected an object", "$.payload")
     return Raw(change)
 
 
@@ -275,7 +275,9 @@ def _is_known(version: str) -> bool:
         return True
     match = _VERSION.fullmatch(version)
     if match is None:
-        raise EventError(f"{version[:40]!r} is not a version (want something like {FACILITY_VERSION!r})", "$.schema")
+        raise EventError(
+            f"{version[:40]!r} is not a version (expected something like {FACILITY_VERSION!r})", "$.schema"
+        )
     if match[1] == FACILITY_VERSION.partition(".")[0]:
         return False
     raise EventError(f"facility version {version} is not one that this release reads (0.x and 1.0.0)", "$.schema")
@@ -292,7 +294,7 @@ def check_id(text: str, path: str = "$.header.id") -> None:
         EventError: the id is invalid; the error has ``path``.
     """
     if not is_id(text):
-        raise EventError(f"want 1 to {MAX_ID_LENGTH} visible characters of ASCII, without spaces", path)
+        raise EventError(f"expected 1 to {MAX_ID_LENGTH} visible characters of ASCII, without spaces", path)
 
 
 def check_keys(document: bytes | Raw, path: str = "$") -> Any:
@@ -310,7 +312,7 @@ def check_keys(document: bytes | Raw, path: str = "$") -> Any:
     try:
         return decode_once(document)
     except DuplicateKeyError as error:
-        raise EventError("this key is there twice; want it once", path + error.path.removeprefix("$")) from None
+        raise EventError("this key is there twice; expected once", path + error.path.removeprefix("$")) from None
     except RecursionError as error:
         raise _not_json(error) from None
 
@@ -363,7 +365,7 @@ def _decode_line(line: bytes) -> Event:
     if not is_id(header.id):
         check_id(header.id)
     if not _is_object(event.raw_payload):
-        raise EventError("want an object", "$.payload")
+        raise EventError("expected an object", "$.payload")
     _is_known(event.schema)
     if header.level is UNSET and event.schema != "0.0.1":
         raise EventError("missing; each event since facility 0.1.0 has one", "$.header.level")

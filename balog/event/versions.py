@@ -30,7 +30,7 @@ def parse_condition(text: str) -> SimpleSpec:
     try:
         return SimpleSpec(text)
     except ValueError:
-        raise ConfigError(f"{text!r:.60} is not a condition; want something like '>=1.0.1,<2'") from None
+        raise ConfigError(f"{text!r:.60} is not a condition; expected something like '>=1.0.1,<2'") from None
 
 
 def version_text(value: object) -> str | None:

@@ -131,7 +131,7 @@ class Expression:
         if self._tree.kind not in ("bool", "any", "null"):
             from balog.filters.tree import WORDS
 
-            raise ConfigError(f"Spark's where wants a condition, and this gives {WORDS[self._tree.kind]}")
+            raise ConfigError(f"Spark's where expects a condition, and this gives {WORDS[self._tree.kind]}")
         from balog.filters.spark import write
 
         return write(self._tree)

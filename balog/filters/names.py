@@ -63,7 +63,7 @@ def _steps(node: exp.Expression, source: Source) -> list[str | int]:
             source.allow(node, "this", "expressions")
             index = node.expressions
             if len(index) != 1 or not isinstance(index[0], exp.Literal):
-                source.refuse("brackets want one key in quotes, or one index from 0", node)
+                source.refuse("brackets expect one key in quotes, or one index from 0", node)
             steps.append(str(index[0].this) if index[0].is_string else _index(index[0], source))
         elif isinstance(node, exp.Identifier):
             steps.append(_key(node, source))

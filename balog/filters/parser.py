@@ -94,7 +94,7 @@ class _Reader:
         read = self._node(node)
         fits = read.kind in (kind, "any", "null") or (kind == "string" and read.kind == "level")
         if not fits:
-            self._refuse(f"{user} wants {WORDS[kind]}, not {WORDS[read.kind]}", 0 if node is None else node)
+            self._refuse(f"{user} expects {WORDS[kind]}, not {WORDS[read.kind]}", 0 if node is None else node)
         return read
 
     def _logic(self, node: exp.Expression) -> ExpressionNode:
@@ -196,7 +196,7 @@ class _Reader:
     def _among(self, node: exp.Expression) -> ExpressionNode:
         self._source.allow(node, "this", "expressions")
         if not node.expressions:
-            self._refuse("IN wants a list with something in it", node)
+            self._refuse("IN expects a list with something in it", node)
         value = self._node(node.this)
         return tree.Among("bool", value, tuple(self._compared("=", value, item, node) for item in node.expressions))
 
@@ -205,7 +205,7 @@ class _Reader:
         if isinstance(right, exp.Null):
             return tree.IsNull("bool", self._node(node.this))
         if not isinstance(right, exp.Boolean):
-            self._refuse("IS wants [NOT] NULL, TRUE, FALSE or DISTINCT FROM", node)
+            self._refuse("IS expects [NOT] NULL, TRUE, FALSE or DISTINCT FROM", node)
         return tree.IsBool("bool", self._typed(node.this, "bool", "IS TRUE or IS FALSE"), bool(right.this))
 
     # Patterns
@@ -240,7 +240,7 @@ class _Reader:
 
     def _text_of(self, node: Any, user: str) -> str:
         if not (isinstance(node, exp.Literal) and node.is_string):
-            self._refuse(f"{user} wants a pattern written out, in single quotes", node)
+            self._refuse(f"{user} expects a pattern written out, in single quotes", node)
         return str(node.this)
 
     # CASE and functions
@@ -299,12 +299,12 @@ class _Reader:
             arguments = [node.args[key] for key in keys if node.args.get(key)]
         function = FUNCTIONS[name]
         if not len(function.parameters) - function.optional <= len(arguments) <= len(function.parameters):
-            self._refuse(f"{name} wants {len(function.parameters)} arguments, not {len(arguments)}", node)
+            self._refuse(f"{name} expects {len(function.parameters)} arguments, not {len(arguments)}", node)
         read = tuple(self._typed(item, kind, name) for item, kind in zip(arguments, function.parameters))
         if name == "ROUND" and len(read) == 2:
             digits = read[1].value if isinstance(read[1], Constant) else None
             if not isinstance(digits, int) or abs(digits) > 15:
-                self._refuse("ROUND wants its digits written out, as a whole number from -15 to 15", node)
+                self._refuse("ROUND expects its digits written out, as a whole number from -15 to 15", node)
         return tree.FunctionCall(function.result, function, read)
 
 

@@ -87,14 +87,14 @@ def read_like(pattern: str, escape: str | None = None, *, folded: bool = False) 
     if len(pattern) > MAX_PATTERN:
         raise ValueError(f"a pattern has at most {MAX_PATTERN} characters")
     if escape is not None and len(escape) != 1:
-        raise ValueError("ESCAPE wants one character")
+        raise ValueError("ESCAPE expects one character")
     pieces: list[list[str | None]] = [[]]
     chars = iter(pattern)
     for char in chars:
         if char == escape:
             escaped = next(chars, "")
             if not escaped or escaped not in ("%", "_", escape):
-                raise ValueError(f"the escape character {escape!r} wants %, _ or itself behind it")
+                raise ValueError(f"the escape character {escape!r} expects %, _ or itself behind it")
             pieces[-1].append(escaped)
         elif char == "%":
             pieces.append([])

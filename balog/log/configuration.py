@@ -101,9 +101,9 @@ def configure(
         "strict": strict,
     }
     if config is not None and not isinstance(config, (str, os.PathLike)):  # open() would take over a file descriptor
-        raise ConfigError(f"want the path of a file, not {type(config).__name__}", "configure(config=…)")
+        raise ConfigError(f"expected the path of a file, not {type(config).__name__}", "configure(config=…)")
     if not isinstance(processors, Iterable):
-        raise ConfigError(f"want a list of functions, not {type(processors).__name__}", "configure(processors=…)")
+        raise ConfigError(f"expected a list of functions, not {type(processors).__name__}", "configure(processors=…)")
     processors = list(processors)
     for processor in processors:
         if not callable(processor):
@@ -148,7 +148,7 @@ def set_level(name: str | None, level: int | str | None) -> None:
         ConfigError: there is no such level. Nothing changes.
     """
     if name is not None and not isinstance(name, str):
-        raise ConfigError(f"want a logger's name, not {type(name).__name__}", "set_level(…)")
+        raise ConfigError(f"expected a logger's name, not {type(name).__name__}", "set_level(…)")
     if level is None or (level == 0 and not isinstance(level, bool)):
         with _lock:
             current()

@@ -55,7 +55,7 @@ class Inference:
         try:
             found = msgspec.json.decode(payload, type=dict[str, Any])
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-            raise EventError(f"want a JSON object: {error}") from None
+            raise EventError(f"expected a JSON object: {error}") from None
         self._root.add(found, self._formats, 0)
         self.count += 1
 

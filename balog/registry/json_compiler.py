@@ -55,8 +55,8 @@ def check_patterns(document: Any, where: str = "") -> None:
         size = _size(pattern)
         if size > MAX_PATTERN_BYTES:
             raise InvalidSchemaError(
-                f"the pattern compiles to more than {MAX_PATTERN_BYTES >> 20} MiB; want smaller numbers of repeats, "
-                "or minLength and maxLength beside it",
+                f"the pattern compiles to more than {MAX_PATTERN_BYTES >> 20} MiB; expected smaller numbers of "
+                "repeats, or minLength and maxLength beside it",
                 where,
                 path,
             )

@@ -162,7 +162,7 @@ def decode_schema(source: bytes, where: str = "") -> dict[str, Any]:
     if isinstance(document, bool):
         return {} if document else {"not": {}}
     if not isinstance(document, dict):
-        raise InvalidSchemaError("not a JSON Schema: want an object, true or false", where)
+        raise InvalidSchemaError("not a JSON Schema: expected an object, true or false", where)
     return document
 
 

@@ -69,8 +69,8 @@ def check_type(name: str) -> str:
     """
     if not is_type(name):
         raise ConfigError(
-            f"{name[:100]!r} is no name for a type; want 1 to 100 letters, digits, '.', '_' or '-', the first one a "
-            "letter or digit"
+            f"{name[:100]!r} is no name for a type; expected 1 to 100 letters, digits, '.', '_' or '-', the first one "
+            "a letter or digit"
         )
     return name
 
@@ -82,7 +82,7 @@ def check_version(text: str) -> str:
         ConfigError: the version is not valid.
     """
     if not is_version(text):
-        raise ConfigError(f"{text[:100]!r} is no version; want SemVer without build metadata, such as 1.0.0")
+        raise ConfigError(f"{text[:100]!r} is no version; expected SemVer without build metadata, such as 1.0.0")
     return text
 
 
@@ -93,7 +93,9 @@ def check_message(name: str, form: Form) -> str:
         ConfigError: the name is not valid, or the schema's form has no messages.
     """
     if name and (form != "protobuf" or len(name) > 100 or not _MESSAGE.fullmatch(name)):
-        raise ConfigError(f"{name[:100]!r} is no message; want the name of one of a .proto file, such as shop.v1.Order")
+        raise ConfigError(
+            f"{name[:100]!r} is no message; expected the name of one of a .proto file, such as shop.v1.Order"
+        )
     return name
 
 

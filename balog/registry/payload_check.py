@@ -52,9 +52,13 @@ class PayloadCheck:
         if name is None:
             return [SchemaViolation("$", "'cls_type' is missing")]
         if not isinstance(name, str) or (self._type is not None and name != self._type):
-            return [SchemaViolation("$.cls_type", f"want '{self._type}'" if self._type is not None else "want string")]
+            return [
+                SchemaViolation(
+                    "$.cls_type", f"expected '{self._type}'" if self._type is not None else "expected string"
+                )
+            ]
         if version is not None and not isinstance(version, str):
-            return [SchemaViolation("$.version", "want string")]
+            return [SchemaViolation("$.version", "expected string")]
         try:
             validator = self._registry.validator(name, version)
         except UnknownTypeError as error:

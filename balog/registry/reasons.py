@@ -64,9 +64,9 @@ def describe_error(error: Any) -> str:
 
 _REASONS: dict[str, Callable[[dict[str, Any]], str]] = {
     "required": lambda details: f"{_quoted(details['property'])} is missing",
-    "type": lambda details: f"want {' or '.join(sorted(details['types'], key='null'.__eq__))}",
-    "const": lambda details: f"want {_json(details['expected_value'])}",
-    "enum": lambda details: f"want one of {_json(details['options'])}",
+    "type": lambda details: f"expected {' or '.join(sorted(details['types'], key='null'.__eq__))}",
+    "const": lambda details: f"expected {_json(details['expected_value'])}",
+    "enum": lambda details: f"expected one of {_json(details['options'])}",
     "pattern": lambda details: (
         f"does not match {shorten(details['pattern'])}"
         if "pattern" in details

@@ -186,7 +186,7 @@ def _event_of(item: Event | Mapping[str, Any]) -> Event:
         return item
     name = item.get("cls_type")
     if not isinstance(name, str) or not name:
-        raise ConfigError("a payload names its type: want a text in cls_type", path="$.cls_type")
+        raise ConfigError("a payload names its type: expected a text in cls_type", path="$.cls_type")
     return Event.new(name, dict(item))
 
 

@@ -73,7 +73,7 @@ def _guarded(name: str, dialect: Pattern) -> Pattern:
 
 def _checked(found: object) -> LogLine:
     if not isinstance(found, LogLine):
-        raise TypeError(f"want a LogLine or None, not {type(found).__name__}")
+        raise TypeError(f"expected a LogLine or None, not {type(found).__name__}")
     return msgspec.convert(msgspec.structs.asdict(found), LogLine)
 
 

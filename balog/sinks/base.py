@@ -41,7 +41,7 @@ class Retrying(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
 
     def __post_init__(self) -> None:
         if self.longest < self.first:
-            raise ValueError(f"longest ({self.longest:g}) is less than first ({self.first:g}); want at least first")
+            raise ValueError(f"longest ({self.longest:g}) is less than first ({self.first:g}); expected at least first")
 
     def backoff(self) -> Backoff:
         """Return the delays between attempts."""

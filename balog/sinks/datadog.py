@@ -130,7 +130,7 @@ class DatadogSinkConfig(MeasureOptions, tag_field="type", tag="datadog", forbid_
         if self.api_key is None and "logs" in send:
             raise ConfigError("is missing; an agent takes no logs", path="api_key")
         if not _SITE.fullmatch(self.site):
-            raise ConfigError("is not a site; want datadoghq.com, datadoghq.eu, us5.datadoghq.com …", path="site")
+            raise ConfigError("is not a site; expected datadoghq.com, datadoghq.eu, us5.datadoghq.com …", path="site")
         agent = None
         if self.agent is not None and "metrics" in send:
             agent = AgentClient(self.agent)

@@ -91,7 +91,7 @@ class ElasticSinkConfig(SinkOptions, tag_field="type", tag="elastic", forbid_unk
                 path="data_stream",
             )
         if "?" in self.url:
-            raise ConfigError("has a ?; want where the server's paths begin", path="url")
+            raise ConfigError("has a ?; expected where the server's paths begin", path="url")
         client = HttpClient(
             self.url,
             headers=self._credentials(),

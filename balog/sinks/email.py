@@ -94,7 +94,7 @@ class EmailSinkConfig(AlertSinkOptions, tag_field="type", tag="email", forbid_un
         if (self.user is None) != (self.password is None):
             raise ConfigError("belongs to user; give both or none", path="password")
         if self.password is not None and self.security == "none":
-            raise ConfigError("would send the password unencrypted; want starttls or tls", path="security")
+            raise ConfigError("would send the password unencrypted; expected starttls or tls", path="security")
         password = self.password.reveal("password") if self.password is not None else ""
         context = tls_context(self.ca_file) if self.security != "none" else None
         return EmailSink(self, templates, password, context)
@@ -281,4 +281,4 @@ def _check_address(text: str, path: str) -> None:
     address = parseaddr(text)[1]
     name, at, domain = address.rpartition("@")
     if not (name and at and domain) or not text.isprintable() or not address.isascii() or " " in address:
-        raise ConfigError(f"{text!r:.80} is not an address; want alerts@example.com", path=path)
+        raise ConfigError(f"{text!r:.80} is not an address; expected alerts@example.com", path=path)

@@ -101,9 +101,9 @@ class PrometheusSinkConfig(
         """
         ways = [way for way in (self.listen, self.pushgateway, self.textfile) if way is not None]
         if len(ways) != 1:
-            raise ConfigError("want one of listen, pushgateway and textfile")
+            raise ConfigError("expected one of listen, pushgateway and textfile")
         if any(one >= two for one, two in zip(self.buckets, self.buckets[1:])):
-            raise ConfigError("want numbers that ascend", path="buckets")
+            raise ConfigError("expected numbers that ascend", path="buckets")
         families = Families(self.buckets)
         families.registry()  # raises if the package is not installed
         way = ways[0]

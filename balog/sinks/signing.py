@@ -58,7 +58,7 @@ def read_key(text: str, path: str) -> bytes:
     try:
         key = base64.b64decode(encoded + "=" * (-len(encoded) % 4), validate=True)
     except ValueError:
-        raise ConfigError("is not a key; want whsec_ and then base64", path=path) from None
+        raise ConfigError("is not a key; expected whsec_ and then base64", path=path) from None
     if len(key) < _MIN_KEY_BYTES:
-        raise ConfigError(f"is a key of {len(key)} bytes; want at least {_MIN_KEY_BYTES}", path=path)
+        raise ConfigError(f"is a key of {len(key)} bytes; expected at least {_MIN_KEY_BYTES}", path=path)
     return key

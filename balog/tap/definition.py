@@ -143,7 +143,7 @@ class TapDefinition:
             TapError: there is a stream of this name.
         """
         if not isinstance(stream, Stream):
-            raise TapError(f"{self.name}: add({stream!r:.60}): want a Stream")
+            raise TapError(f"{self.name}: add({stream!r:.60}): expected a Stream")
         add(self.streams, stream)
         return stream
 
@@ -259,7 +259,7 @@ class TapDefinition:
         place = self._place_of_declaration(decorator)
         if not isinstance(name, str):
             raise TapError(
-                f"{decorator} ({place}): want a stream's name, and parentheses after the decorator also without one"
+                f"{decorator} ({place}): expected a stream's name, and parentheses after the decorator also without one"
             )
         return place
 

@@ -21,7 +21,7 @@ def check_number(name: str, value: Any, *, least: int | None = None) -> None:
     is_number = isinstance(value, kinds) and not isinstance(value, bool)
     if not is_number or not (0 < value < float("inf") if least is None else value >= least):
         wanted = "a number above 0" if least is None else f"a whole number, at least {least}"
-        raise TapError(f"{name}={value!r:.60}: want {wanted}")
+        raise TapError(f"{name}={value!r:.60}: expected {wanted}")
 
 
 class LateDeclarationError(TapError):

@@ -79,7 +79,7 @@ class Events(list[Event]):
             return found
         wanted = _criteria(criteria)
         number = "an event" if times is None else f"{times} events" if times != 1 else "one event"
-        lines = [f"want {number} with", *(f"    {_line(one[0], one[1])}" for one in wanted)]
+        lines = [f"expected {number} with", *(f"    {_line(one[0], one[1])}" for one in wanted)]
         if found:
             lines += [f"found {len(found)}:", *found._shown()]
         else:
@@ -96,7 +96,7 @@ class Events(list[Event]):
         floor = LEVELS[_level(level)]
         found = Events(event for event in self.find(**criteria) if LEVELS[event.level or "INFO"] >= floor)
         if found:
-            lines = [f"want no event of {_level(level)} or above"]
+            lines = [f"expected no event of {_level(level)} or above"]
             lines += ["with", *(f"    {_line(one[0], one[1])}" for one in _criteria(criteria))] if criteria else []
             raise AssertionError("\n".join([*lines, f"found {len(found)}:", *found._shown()]))
 

@@ -127,7 +127,7 @@ def assert_no_dead_letters(topics: Topics, group: str = "balog") -> None:
         lines += [line for dead_letter in shown for line in _describe(name, dead_letter)]
         lines += [f"    … and {dead - len(shown)} more of {name}"] if dead > len(shown) else []
     if lines:
-        raise AssertionError("\n".join([f"want no dead letters of group {group}", *lines]))
+        raise AssertionError("\n".join([f"expected no dead letters of group {group}", *lines]))
 
 
 def _describe(topic: str, dead_letter: DeadLetter) -> list[str]:
@@ -182,7 +182,7 @@ def _add_function(hub: ConsumerHub, func: object) -> None:
 
     attached = getattr(func, venusian.ATTACH_ATTR, {}).get(CATEGORY, ())
     if not attached:
-        raise TypeError(f"{func!r} is no handler: want a function with @consumer_config, a package, or a hub")
+        raise TypeError(f"{func!r} is no handler: expected a function with @consumer_config, a package, or a hub")
     scanner = venusian.Scanner(hub=hub)
     for register, *_ in attached:
         register(scanner, getattr(func, "__name__", ""), func)

@@ -60,7 +60,7 @@ def wrap(line: bytes, channel: str, level: Level, members: Mapping[str, Any]) ->
         payload = msgspec.json.encode({**members, **found})
         return encode(decode(encode(Event.new(channel, Raw(payload), level=level))))
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise EventError(f"want a JSON object: {error}") from None
+        raise EventError(f"expected a JSON object: {error}") from None
 
 
 def publish_each(topic: Topic, batch: Sequence[Message], refuse: Refuse) -> int:

@@ -153,7 +153,7 @@ class Redrive(Struct):
 def _split(text: str) -> tuple[str, str]:
     path, equals, value = text.partition("=")
     if not equals:
-        raise ConfigError(f"{text!r:.100}: want PATH=VALUE, such as payload.currency=EUR")
+        raise ConfigError(f"{text!r:.100}: expected PATH=VALUE, such as payload.currency=EUR")
     return path, value
 
 
@@ -173,7 +173,7 @@ def _steps(path: str, shown: str) -> list[Step]:
     if len(steps) > 1 and steps[0] == "payload":
         return steps
     raise ConfigError(
-        f"{shown!r:.100}: not a member that can be changed; want payload.NAME, context.NAME, channel, level,"
+        f"{shown!r:.100}: not a member that can be changed; expected payload.NAME, context.NAME, channel, level,"
         " timestamp or composition"
     )
 

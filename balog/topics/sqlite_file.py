@@ -198,7 +198,7 @@ class SqliteFile:
             if found != self._identity:
                 raise self._permanent(
                     f"not a file that this release reads (found {found[0]:#x} version {found[1]}, "
-                    f"want {self._identity[0]:#x} version {self._identity[1]}); move the file away"
+                    f"expected {self._identity[0]:#x} version {self._identity[1]}); move the file away"
                 )
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute(f"PRAGMA journal_size_limit = {WAL_BYTES}")

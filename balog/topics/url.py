@@ -51,9 +51,9 @@ def open_topics(url: str) -> Topics:
     """
     scheme, colon, _ = url.partition(":")
     if not colon:
-        raise ConfigError(f"{_shown(url)} is not a URL of topics: want {url_forms()}")
+        raise ConfigError(f"{_shown(url)} is not a URL of topics: expected {url_forms()}")
     if scheme not in BACKENDS:
-        raise ConfigError(f"{_shown(url)}: no topics of kind {scheme!r:.40}; want {url_forms()}")
+        raise ConfigError(f"{_shown(url)}: no topics of kind {scheme!r:.40}; expected {url_forms()}")
     topics: Topics = BACKENDS.open(scheme, url, ("topic", "names", "close", "__enter__"))
     return topics
 
@@ -82,7 +82,9 @@ def split_local_url(url: str) -> tuple[str, float | None]:
     found = _DURATION.fullmatch(value)
     seconds = float(found[1]) * _UNITS[found[2]] if found else 0.0
     if not path or not seconds:
-        raise ConfigError(f"{url!r}: retention={value:.40} is not a time; want a number and s, m, h or d, such as 14d")
+        raise ConfigError(
+            f"{url!r}: retention={value:.40} is not a time; expected a number and s, m, h or d, such as 14d"
+        )
     return path, seconds
 
 
@@ -98,9 +100,9 @@ def split_url(url: str, form: str) -> tuple[str, dict[str, str]]:
     """
     place, _, query = url.partition(":")[2].partition("?")
     if "@" in place:
-        raise ConfigError(f"{form.partition(':')[0]}: no user or password in a URL, which others see; want {form}")
+        raise ConfigError(f"{form.partition(':')[0]}: no user or password in a URL, which others see; expected {form}")
     if not place:
-        raise ConfigError(f"{_shown(url)} names no place: want {form}")
+        raise ConfigError(f"{_shown(url)} names no place: expected {form}")
     return place, split_query(query, _shown(url))
 
 
@@ -114,7 +116,7 @@ def split_query(query: str, where: str) -> dict[str, str]:
     for part in query.split("&") if query else ():
         name, equals, value = part.partition("=")
         if not (name and equals):
-            raise ConfigError(f"{where}: option {unquote(name)!r:.40} has no value: want ?name=value&name=value")
+            raise ConfigError(f"{where}: option {unquote(name)!r:.40} has no value: expected ?name=value&name=value")
         if unquote(name) in options:
             raise ConfigError(f"{where}: option {unquote(name)!r:.40} is there twice")
         options[unquote(name)] = unquote(value)

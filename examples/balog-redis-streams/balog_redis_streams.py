@@ -119,7 +119,7 @@ def open_redis(url: str) -> RedisTopics:
     name, _, port = host.rpartition(":")
     password, maxlen = options.pop("password.env", None), options.pop("maxlen", None)
     if options or not (name and port.isdecimal() and database.isdecimal() and (maxlen or "1").isdecimal()):
-        raise ConfigError(f"redis: want {_FORM}, with the options password.env=NAME and maxlen=N")
+        raise ConfigError(f"redis: expected {_FORM}, with the options password.env=NAME and maxlen=N")
     client = redis.Redis(
         host=name,
         port=int(port),

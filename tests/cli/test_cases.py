@@ -59,11 +59,14 @@ def test_a_case_that_holds_passes_though_no_secret_is_there(test_it, tmp_path):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"output": [*CASE["output"], "more"]}, "output, line 3 is not there, want more"),
-        ({"output": CASE["output"][:1]}, 'output, line 2: {"type": "STATE",  "value": 1}, want no more'),
+        ({"output": [*CASE["output"], "more"]}, "output, line 3 is not there, expected more"),
+        ({"output": CASE["output"][:1]}, 'output, line 2: {"type": "STATE",  "value": 1}, expected no more'),
         ({"output": [{"type": "RECORD"}, CASE["output"][1]]}, "output, line 1: "),
         ({"events": [[], CASE["events"][1]]}, "events of sink 0, line 1: "),
-        ({"events": [[{"payload": {"message": "ooops"}}], CASE["events"][1]]}, 'want {"payload":{"message":"ooops"}}'),
+        (
+            {"events": [[{"payload": {"message": "ooops"}}], CASE["events"][1]]},
+            'expected {"payload":{"message":"ooops"}}',
+        ),
         ({"events": [[]]}, "events has 1 lists, and the config 2 sinks"),
         ({"input": [BROKEN]}, "exit code 1; the broker reported: "),
     ],

@@ -109,7 +109,7 @@ def test_a_syntax_error_has_its_line_as_other_problems_have(write, kind):
     [
         (
             {"type": "webhook", "url": "http://h/x", "retry": {"first": 60, "longest": 1}},
-            "$.sinks[0].retry: longest (1) is less than first (60); want at least first",
+            "$.sinks[0].retry: longest (1) is less than first (60); expected at least first",
         ),
         (
             {"type": "prometheus", "textfile": {"path": "x"}},

@@ -38,7 +38,7 @@ def test_an_array() -> None:
         ("item 1", b'{"n": 1}'),
         ("item 2", b'{"n": 2}'),
     ]
-    assert str(found[2].problem) == "$: want an object"
+    assert str(found[2].problem) == "$: expected an object"
 
 
 def test_one_object_laid_out_for_people() -> None:

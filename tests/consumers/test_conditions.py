@@ -251,7 +251,7 @@ class TestHow:
                 consumer_config("t")(func)
 
     def test_what_is_no_function_is_refused(self) -> None:
-        with pytest.raises(ConfigError, match="want a function"):
+        with pytest.raises(ConfigError, match="expected a function"):
             Consumer("handler", "t")
 
 

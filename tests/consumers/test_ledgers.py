@@ -178,7 +178,7 @@ class TestOpenLedger:
             ("sqlite:x?window=1&window=2", "twice"),
             ("none:here", "no place"),
             ("none:?window=1", "no option 'window'"),
-            ("redis:one", "want redis://"),
+            ("redis:one", "expected redis://"),
             ("redis://one/x", "number of a database"),
             ("redis://one:port/0", "can't be read"),
             ("redis://one/0?username=me", "password"),

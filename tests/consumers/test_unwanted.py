@@ -61,5 +61,5 @@ def test_many_types_are_counted_together(bench: Any, consumer: Consumer) -> None
 
 
 def test_another_word_is_an_error(bench: Any, consumer: Consumer) -> None:
-    with pytest.raises(ConfigError, match="want one of ack, keep, dead"):
+    with pytest.raises(ConfigError, match="expected one of ack, keep, dead"):
         bench.engine(consumer, unwanted="drop")

@@ -229,7 +229,7 @@ class ServicePeer(HttpPeer):
         return self.service(request)
 
     def refuse(self, event: Event) -> None:
-        self.service.refused[event.header.id] = (422, [{"path": "$.payload.n", "reason": "want text"}])
+        self.service.refused[event.header.id] = (422, [{"path": "$.payload.n", "reason": "expected text"}])
 
     def arrived(self) -> dict[str, bytes]:
         assert self.service.writes == len(self.service.events), "an event was sent twice"

@@ -119,7 +119,7 @@ class TestReceiver:
             check.alerts_are_settled(receiver, "balog/x")
         self.tell(receiver, "resolve")
         assert "trigger, resolve" in check.alerts_are_settled(receiver, "balog/x")
-        with pytest.raises(check.Wrong, match="want balog/x"):
+        with pytest.raises(check.Wrong, match="expected balog/x"):
             check.incident_is_open(receiver, "balog/x")
 
     def test_an_incident_that_never_was_is_not_settled(self, receiver: Receiver) -> None:

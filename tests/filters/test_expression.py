@@ -235,7 +235,7 @@ def test_numbers_compare_with_numbers(a: Any, b: Any) -> None:
     ],
 )
 def test_what_is_plainly_of_the_wrong_kind_is_refused(text: str) -> None:
-    with pytest.raises(ConfigError, match=r"column \d+: .*(wants|compares|cannot be CAST)"):
+    with pytest.raises(ConfigError, match=r"column \d+: .*(expects|compares|cannot be CAST)"):
         Expression(text)
 
 
@@ -415,7 +415,7 @@ def test_a_cast_gives_null_where_it_cannot(
         ("CONCAT('a', 'b') = 'ab'", "no function CONCAT"),
         ("LOWER('a', 'b') = 'a'", "greater than the maximum number"),
         ("STARTSWITH(channel)", "something is missing"),
-        ("SUBSTR(channel) = 'a'", "SUBSTR wants"),
+        ("SUBSTR(channel) = 'a'", "SUBSTR expects"),
         ("TRIM(channel, 'x') = 'a'", "TRIM has no expression"),
         ("payload.lower(1) = 1", "a part of a name is a word"),
         ("then = 1", "a name that is a word of SQL goes in double quotes"),
@@ -428,9 +428,9 @@ def test_a_cast_gives_null_where_it_cannot(
         ("payload.a LIKE payload.b", "written out"),
         ("payload.a RLIKE payload.b", "written out"),
         ("payload.a RLIKE '('", "regular expression"),
-        ("payload.a LIKE 'x!' ESCAPE '!'", "wants %, _ or itself"),
+        ("payload.a LIKE 'x!' ESCAPE '!'", "expects %, _ or itself"),
         ("payload.a IN ()", "something in it"),
-        ("payload.a IS 5", "IS wants"),
+        ("payload.a IS 5", "IS expects"),
         ("payload.* = 1", "a part of a name is a word"),
         ("* = 1", "STAR is not in the language"),
         ("payload.a[-1] = 1", "one index from 0"),
@@ -442,7 +442,7 @@ def test_a_cast_gives_null_where_it_cannot(
         ("level = 'LOUD'", "no level 'LOUD'; there are DEBUG, INFO"),
         ("payload.a = 1e999", "no number that fits"),
         ("payload.a = " + "9" * 5000, "no number that fits"),
-        ("ROUND(payload.a, payload.b) = 1", "ROUND wants its digits written out"),
+        ("ROUND(payload.a, payload.b) = 1", "ROUND expects its digits written out"),
         ("TRIM(BOTH 'x' FROM channel) = 'a'", "TRIM has no"),
         ("payload.a = '\ud800'", "column 14: a lone surrogate"),
         ("channel = 'a'\n AND nope", "line 2, column 6: no name 'nope'"),

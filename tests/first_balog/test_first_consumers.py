@@ -262,7 +262,7 @@ class TestSqsEngine:
     @pytest.mark.parametrize("period", [-1, 21, float("nan"), "1", True])
     def test_a_period_that_sqs_does_not_have_is_an_error(self, period: Any) -> None:
         """SQS waits 20 seconds at most."""
-        with pytest.raises(ConfigError, match=r"polling_period .* want seconds from 0 to 20"):
+        with pytest.raises(ConfigError, match=r"polling_period .* expected seconds from 0 to 20"):
             SQSEngine(ConsumerHub(), "us-east-1", *KEYS, polling_period=period)
 
     def test_a_number_of_messages_below_one_is_an_error(self) -> None:

@@ -370,20 +370,20 @@ class TestWrongArguments:
     @pytest.mark.parametrize("wrong", [0, 1, True, 1.5, b"x", ["x"], {"level": "INFO"}, object()])
     def test_config_is_a_path(self, wrong: object) -> None:
         """A number is no file descriptor, which would be closed."""
-        with pytest.raises(ConfigError, match=r"^configure\(config=…\): want the path of a file, not \w+$"):
+        with pytest.raises(ConfigError, match=r"^configure\(config=…\): expected the path of a file, not \w+$"):
             configure(config=wrong)  # type: ignore[arg-type]
         os.fstat(1)
 
     @pytest.mark.parametrize("wrong", [None, 5, print])
     def test_processors_are_a_list(self, wrong: object) -> None:
         """One function is a frequent mistake."""
-        with pytest.raises(ConfigError, match=r"^configure\(processors=…\): want a list of functions, not \w+$"):
+        with pytest.raises(ConfigError, match=r"^configure\(processors=…\): expected a list of functions, not \w+$"):
             configure(processors=wrong)  # type: ignore[arg-type]
 
     @pytest.mark.parametrize("wrong", [0, 5, "x", [1], print])
     def test_encoders_are_a_mapping(self, wrong: object) -> None:
         """Also where the value is falsy."""
-        with pytest.raises(ConfigError, match=r"^configure\(encoders=…\): want \{MyType: function\}, not \w+$"):
+        with pytest.raises(ConfigError, match=r"^configure\(encoders=…\): expected \{MyType: function\}, not \w+$"):
             configure(encoders=wrong)  # type: ignore[arg-type]
 
     @pytest.mark.parametrize(

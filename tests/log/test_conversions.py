@@ -187,7 +187,7 @@ def test_an_encoder_applies_to_a_payload_its_fields_and_the_context() -> None:
 @pytest.mark.parametrize(
     ("encoders", "reason"),
     [
-        ({"Money": str}, "'Money' is not a class; want {MyType: function}"),
+        ({"Money": str}, "'Money' is not a class; expected {MyType: function}"),
         ({dict: str}, "dict has its own form in JSON; name a class of your own"),
         ({Money: "text"}, "the encoder of Money, 'text', cannot be called"),
     ],

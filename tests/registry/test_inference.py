@@ -78,7 +78,7 @@ def test_an_object_whose_members_are_never_the_same_or_thousands_is_a_map(sample
 
 
 def test_what_is_no_object_is_refused() -> None:
-    with pytest.raises(EventError, match="want a JSON object"):
+    with pytest.raises(EventError, match="expected a JSON object"):
         Inference().add(b"[1]")
 
 

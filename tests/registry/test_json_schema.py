@@ -25,19 +25,19 @@ def test_every_fault_is_told_with_its_path() -> None:
     }
 
     assert sorted(faults(schema, {"lines": [{"sku": "x"}, {"n": 1.5}], "a b": 1})) == [
-        "$.lines[1].n: want integer",
+        "$.lines[1].n: expected integer",
         "$.lines[1]: 'sku' is missing",
         "$: 'id' is missing",
-        "$['a b']: want string",
+        "$['a b']: expected string",
     ]
 
 
 @pytest.mark.parametrize(
     ("schema", "value", "reason"),
     [
-        ({"type": ["integer", "null"]}, "hunter2", "want integer or null"),
-        ({"const": "order"}, "hunter2", 'want "order"'),
-        ({"enum": ["EUR", "USD"]}, "hunter2", 'want one of ["EUR","USD"]'),
+        ({"type": ["integer", "null"]}, "hunter2", "expected integer or null"),
+        ({"const": "order"}, "hunter2", 'expected "order"'),
+        ({"enum": ["EUR", "USD"]}, "hunter2", 'expected one of ["EUR","USD"]'),
         ({"pattern": "^[A-Z]+$"}, "hunter2", "does not match ^[A-Z]+$"),
         ({"format": "date-time"}, "hunter2", "is no date-time"),
         ({"format": "uuid"}, "hunter2", "is no uuid"),
@@ -91,7 +91,7 @@ def test_references_and_recursion_inside_the_document() -> None:
 def test_older_drafts_are_read_as_they_say(draft: str) -> None:
     schema = {"$schema": f"http://json-schema.org/{draft}", "items": [{"type": "integer"}]}
 
-    assert faults({**schema, "type": "array"}, ["x"]) == ["$[0]: want integer"]
+    assert faults({**schema, "type": "array"}, ["x"]) == ["$[0]: expected integer"]
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_at_most_a_hundred_faults_are_told() -> None:
     ("schema", "said"),
     [
         ({"type": "foo"}, "$.type: not a JSON Schema"),
-        ({"properties": {"a": {"minimum": "x"}}}, "$.properties.a.minimum: not a JSON Schema: want number"),
+        ({"properties": {"a": {"minimum": "x"}}}, "$.properties.a.minimum: not a JSON Schema: expected number"),
         ({"$ref": "https://example.com/a"}, "leads out of the document, and to no registered type"),
         ({"$ref": "order/1.0.0"}, "leads out of the document, and to no registered type"),
         ({"$ref": "#/$defs/a"}, "$ref #/$defs/a leads nowhere"),
@@ -154,7 +154,7 @@ def test_a_document_that_is_no_schema_is_one_line(schema: Any, said: str) -> Non
     ("source", "said"),
     [
         (b"{", "not JSON: input data was truncated"),
-        (b"[]", "want an object"),
+        (b"[]", "expected an object"),
         (b"\xff\xfe", "not JSON"),
         (b'{"a":' * 5000, "nested too deep"),
         (b" " * (5 << 20), "larger than 4 MiB"),
@@ -262,7 +262,7 @@ def test_a_member_that_is_called_as_a_keyword_is_a_member() -> None:
         "anyOf": [{"required": ["anyOf"]}, {"required": ["next"]}],
     }
 
-    assert faults(schema, {"next": {"anyOf": "x"}}) == ["$.next.anyOf: want integer"]
+    assert faults(schema, {"next": {"anyOf": "x"}}) == ["$.next.anyOf: expected integer"]
     assert faults(schema, {"next": {}})[0].startswith("$.next: is none of the alternatives")
     assert faults(schema, {"anyOf": 1, "kind": {"anyOf": 1}}) == []
 

@@ -60,7 +60,7 @@ def client(server: HttpStandIn) -> Iterator[ServiceClient]:
 class TestSend:
     def test_each_event_has_its_answer_in_its_place(self, client: ServiceClient, service: ServiceStandIn) -> None:
         events = [Event.new("a", {"cls_type": "x", "n": number}) for number in range(3)]
-        service.refused[events[1].header.id] = (422, [{"path": "$.payload.n", "reason": "want text"}])
+        service.refused[events[1].header.id] = (422, [{"path": "$.payload.n", "reason": "expected text"}])
 
         acks = client.send(events)
 

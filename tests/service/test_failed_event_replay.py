@@ -32,7 +32,7 @@ class Strict(ServiceStandIn):
         for line in request.body.splitlines():
             event = decode(line)
             if isinstance(event.payload.get("price"), str):
-                self.refused[event.header.id] = (422, [{"path": "$.payload.price", "reason": "want a number"}])
+                self.refused[event.header.id] = (422, [{"path": "$.payload.price", "reason": "expected a number"}])
             else:
                 self.refused.pop(event.header.id, None)
         assert request.path.endswith("failed=drop") or request.method == "GET"
@@ -57,7 +57,7 @@ def failed(data: bytes, *, form: str = "json", **more: Any) -> Event:
         "version": "1.0.0",
         "data": base64.b64encode(data).decode(),
         "form": form,
-        "problems": [{"path": "$.price", "reason": "want a number"}],
+        "problems": [{"path": "$.price", "reason": "expected a number"}],
         **more,
     }
     return Event.new("failed_events", payload, level="WARNING")
@@ -198,7 +198,7 @@ class TestCommand:
     ) -> None:
         done = self.invoke("--failed", url, "--service", server.url)
         assert done.exit_code == 1
-        assert "stays: 422 $.payload.price: want a number" in done.stderr
+        assert "stays: 422 $.payload.price: expected a number" in done.stderr
 
         (tmp_path / "patch.json").write_text(json.dumps({"compute": TO_NUMBER}))
         done = self.invoke("--failed", url, "--service", server.url, "--patch", str(tmp_path / "patch.json"))

@@ -139,7 +139,7 @@ class TestFarTimes:
         written = {record["id"]: record["at"] for record in runner.records("public-far")}
         days = {1: "2026-01-01", 7: "9999-12-31", 8: "0001-01-01"}
         assert written == {2: None, 3: None, 6: None, **{key: day + clock for key, day in days.items()}}
-        assert "$.at: want a year from 1 to 9999" in runner.err
+        assert "$.at: expected a year from 1 to 9999" in runner.err
 
     @pytest.mark.parametrize("kind", ["timestamptz", "timestamp", "date"])
     def test_infinity_does_not_move_the_bookmark(

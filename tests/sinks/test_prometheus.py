@@ -243,9 +243,9 @@ class TestConfig:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            ({}, "want one of listen, pushgateway and textfile"),
-            ({"listen": Listen(port=1), "textfile": Textfile(path="/x.prom")}, "want one of"),
-            ({"listen": Listen(port=1), "buckets": (1.0, 1.0)}, "buckets: want numbers that ascend"),
+            ({}, "expected one of listen, pushgateway and textfile"),
+            ({"listen": Listen(port=1), "textfile": Textfile(path="/x.prom")}, "expected one of"),
+            ({"listen": Listen(port=1), "buckets": (1.0, 1.0)}, "buckets: expected numbers that ascend"),
             ({"textfile": Textfile(path="/x/y.txt")}, "textfile.path: the node exporter reads only"),
             ({"pushgateway": Pushgateway(url="ftp://host.org", job="x")}, "pushgateway.url: is not a URL"),
             (

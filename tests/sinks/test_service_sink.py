@@ -48,12 +48,12 @@ class TestEachEvent:
         self, service: ServiceStandIn, server: HttpStandIn
     ) -> None:
         batch = deliveries(5)
-        service.refused[batch[1].event.header.id] = (422, [{"path": "$.payload.n", "reason": "want text"}])
+        service.refused[batch[1].event.header.id] = (422, [{"path": "$.payload.n", "reason": "expected text"}])
         service.refused[batch[3].event.header.id] = (429, [])
 
         error = refusal(server, batch)
 
-        assert (dict(error.rejected), error.remaining) == ({1: "422 $.payload.n: want text"}, [3])
+        assert (dict(error.rejected), error.remaining) == ({1: "422 $.payload.n: expected text"}, [3])
         assert (error.retryable, error.retry_after) == (True, 2.0)
         assert len(service.events) == 3
 

@@ -55,7 +55,7 @@ class YTsaurusStandIn(HttpStandIn):
         name = request.path.removeprefix("/api/v4/")
         method = _COMMANDS[name][0]
         if request.method != method:
-            return _error(1, f"Command {name} is called with {request.method}, want {method}", 405)
+            return _error(1, f"Command {name} is called with {request.method}, expected {method}", 405)
         has_data = _COMMANDS[name][1] != "null"
         is_json = request.headers["Content-Type"] == "application/json"
         if method == "POST" and not has_data:  # then the body holds the parameters
@@ -69,7 +69,7 @@ class YTsaurusStandIn(HttpStandIn):
 
     def _create(self, given: Any, body: bytes) -> Answer:
         if given["type"] != "table" or not given["ignore_existing"] or not given["recursive"]:
-            return _error(1, "want a table")
+            return _error(1, "expected a table")
         columns = [dict(column) for column in given["attributes"]["schema"]]
         keys = [column for column in columns if "sort_order" in column]
         if not given["attributes"]["dynamic"] or columns[: len(keys)] != keys or not keys:

@@ -157,7 +157,7 @@ class TestOrder:
         ],
     )
     def test_a_value_of_another_kind_is_refused_without_being_named(self, kind: Any, value: Any) -> None:
-        with pytest.raises(ValueError, match="want a") as error:
+        with pytest.raises(ValueError, match="expected a") as error:
             Order(kind).rank(value)
         assert "soon" not in str(error.value)
 
@@ -236,13 +236,13 @@ class TestWatch:
     @pytest.mark.parametrize("value", [float("nan"), float("inf"), True, "5x", []])
     def test_a_value_without_a_place_in_the_order_is_refused_and_not_kept(self, value: Any) -> None:
         watch = watched({"type": "number"}, [1.5, 2.5])
-        with pytest.raises(RecordError, match=r"\$\.k: want a number"):
+        with pytest.raises(RecordError, match=r"\$\.k: expected a number"):
             watch.see({"k": value})
         assert (watch.highest, watch.is_ordered) == (2.5, True)
 
     def test_a_text_that_only_looks_like_the_times_before_never_gets_to_be_the_bookmark(self) -> None:
         watch = watched(TIME, ["2026-11-20T00:00:00Z", "2026-11-xxT00:00:00Z"])
-        with pytest.raises(RecordError, match="want a time"):
+        with pytest.raises(RecordError, match="expected a time"):
             _ = watch.highest
 
     def test_a_value_of_ones_own(self) -> None:

@@ -204,7 +204,7 @@ class TestFromWhere:
 
     @pytest.mark.parametrize("value", [5, "soon", [1], True])
     def test_a_bookmark_of_the_wrong_type_is_refused(self, value: Any) -> None:
-        with pytest.raises(SyncError, match="contacts: the bookmark of 'at' in the state: want a time"):
+        with pytest.raises(SyncError, match="contacts: the bookmark of 'at' in the state: expected a time"):
             progress_of(State({"bookmarks": {"contacts": {"at": value}}}))
 
     def test_a_lookback_for_texts_is_refused(self) -> None:
@@ -240,7 +240,7 @@ class TestSet:
         assert bookmark(state) == at(5)
 
     def test_is_of_the_keys_kind(self) -> None:
-        with pytest.raises(SyncError, match="want a time"):
+        with pytest.raises(SyncError, match="expected a time"):
             progress_of(State()).set(5)
 
     def test_any_json_where_there_is_no_key(self) -> None:

@@ -203,7 +203,7 @@ class TestFailures:
         assert state.as_json()["bookmarks"]["notes"]["rollup"] == {"parents": {"accounts": at(20)}}
 
     @pytest.mark.parametrize(
-        ("mark", "wanted"), [(5, "want a time, not int"), ("soon", "want a time in RFC 3339 format")]
+        ("mark", "wanted"), [(5, "expected a time, not int"), ("soon", "expected a time in RFC 3339 format")]
     )
     def test_a_mark_of_another_kind_is_told_with_its_place(self, mark: Any, wanted: str) -> None:
         orders = {"rollup": {"parents": {"accounts": mark}}}

@@ -110,7 +110,7 @@ def test_visitors_of_other_streams_are_not_asked() -> None:
         ({"key_properties": ["no"]}, "'no' must be in its schema"),
         ({"replication_key": "no"}, "'no' must be in its schema"),
         ({"metadata": {("properties", "no"): {"x": 1}}}, "not in its schema"),
-        ({"metadata": {(): {"inclusion": "always"}}}, "want available, automatic or unsupported"),
+        ({"metadata": {(): {"inclusion": "always"}}}, "expected available, automatic or unsupported"),
     ],
 )
 def test_what_does_not_fit_the_schema_is_refused(settings: dict[str, Any], words: str) -> None:

@@ -94,7 +94,7 @@ def test_a_decimal_equals_the_float_of_its_digits_in_a_schema(schema, value):
 
 
 def test_a_decimal_is_a_number_of_its_digits():
-    with pytest.raises(RecordError, match="want a string, got a number"):
+    with pytest.raises(RecordError, match="expected a string, got a number"):
         fit({"type": "string"}, Decimal("1.50"), "fail")
     assert fit({"type": "string"}, Decimal("1.50")) == "1.50"
     times = {"type": "string", "format": "date-time"}
@@ -106,24 +106,24 @@ def test_a_decimal_is_a_number_of_its_digits():
     [
         ({"type": "number", "exclusiveMinimum": 0.1}, Decimal("0.1"), "is not more than 0.1"),
         ({"type": "array", "uniqueItems": True}, [0.1, Decimal("0.1")], "has an item twice"),
-        ({"type": "integer"}, "x1", "want an integer, got a string"),
-        ({"type": "integer"}, "1_000", "want an integer, got a string"),
-        ({"type": "integer"}, 1.5, "want an integer, got a number with a fraction"),
-        ({"type": "integer"}, True, "want an integer, got a boolean"),
-        ({"type": "number"}, float("inf"), "want a number that JSON can write, got one that is not finite"),
-        ({"type": "number"}, "NaN", "want a number, got a string"),
-        ({"type": "number"}, "1e400", "want a number that JSON can write, got one that is not finite"),
-        ({"type": "number"}, Decimal("-1e309"), "want a number that JSON can write, got one that is not finite"),
-        ({}, Decimal("1e400"), "want a number that JSON can write, got one that is not finite"),
-        ({"type": "boolean"}, "yes", "want a boolean, got a string"),
-        ({"type": ["integer", "null"]}, [], "want an integer or null, got an array"),
-        ({"type": "object"}, "{}", "want an object, got a string"),
-        ({"type": "array"}, "a", "want an array, got a string"),
+        ({"type": "integer"}, "x1", "expected an integer, got a string"),
+        ({"type": "integer"}, "1_000", "expected an integer, got a string"),
+        ({"type": "integer"}, 1.5, "expected an integer, got a number with a fraction"),
+        ({"type": "integer"}, True, "expected an integer, got a boolean"),
+        ({"type": "number"}, float("inf"), "expected a number that JSON can write, got one that is not finite"),
+        ({"type": "number"}, "NaN", "expected a number, got a string"),
+        ({"type": "number"}, "1e400", "expected a number that JSON can write, got one that is not finite"),
+        ({"type": "number"}, Decimal("-1e309"), "expected a number that JSON can write, got one that is not finite"),
+        ({}, Decimal("1e400"), "expected a number that JSON can write, got one that is not finite"),
+        ({"type": "boolean"}, "yes", "expected a boolean, got a string"),
+        ({"type": ["integer", "null"]}, [], "expected an integer or null, got an array"),
+        ({"type": "object"}, "{}", "expected an object, got a string"),
+        ({"type": "array"}, "a", "expected an array, got a string"),
         ({"type": "string", "format": "date-time"}, "11/12/2026", "format date-time"),
         ({"type": "string", "format": "date-time"}, "2026-02-30T00:00:00Z", "format date-time"),
         ({"type": "string", "format": "date"}, "2026-11-20T07:00:00Z", "format date"),
-        ({"enum": ["a", 1]}, True, 'want one of ["a",1]'),
-        ({"const": 1}, 2, "want 1"),
+        ({"enum": ["a", 1]}, True, 'expected one of ["a",1]'),
+        ({"const": 1}, 2, "expected 1"),
         ({"type": "integer", "minimum": 3}, "2", "is less than 3"),
         ({"type": "integer", "minimum": 3, "exclusiveMinimum": True}, 3, "is not more than 3"),
         ({"type": "number", "multipleOf": 0.1}, 0.35, "is no multiple of 0.1"),
@@ -154,10 +154,10 @@ def test_a_fault_says_where_and_never_the_value():
     schema = {"properties": {"lines": {"items": {"properties": {"e mail": {"type": "integer"}}}}}}
     with pytest.raises(RecordError) as caught:
         transformer(schema)({"lines": [{}, {"e mail": "jo@example.com"}]})
-    assert str(caught.value) == 's: $.lines[1]["e mail"]: want an integer, got a string'
+    assert str(caught.value) == 's: $.lines[1]["e mail"]: expected an integer, got a string'
     with pytest.raises(RecordError) as caught:  # a name that the schema does not have is data, too
         transformer({"additionalProperties": {"type": "integer"}})({"jo@example.com": "x"})
-    assert str(caught.value) == "s: $.*: want an integer, got a string"
+    assert str(caught.value) == "s: $.*: expected an integer, got a string"
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_records_may_be_structs_dataclasses_and_models():
     Record = msgspec.defstruct("Record", [("id", int)])
     transform = transformer({"properties": {"id": {"type": "integer"}}})
     assert [transform(kind(id=3)) for kind in (Data, Model, Record)] == [{"id": 3}] * 3
-    with pytest.raises(RecordError, match=r"s: \$: want a record, which is an object, got an integer"):
+    with pytest.raises(RecordError, match=r"s: \$: expected a record, which is an object, got an integer"):
         transform(5)
 
 
@@ -310,7 +310,7 @@ def test_records_that_break_the_schema_are_set_aside_up_to_a_bound(tmp_path):
         transform({"id": "x"})
     quarantine.close()
     kept = [json.loads(line) for line in (tmp_path / "q.jsonl").read_bytes().splitlines()]
-    assert kept[0]["reason"] == "$.id: want an integer, got a string"
+    assert kept[0]["reason"] == "$.id: expected an integer, got a string"
     assert json.loads(kept[0]["raw"]) == {"type": "RECORD", "stream": "s", "record": {"id": "x"}}
     assert len(log.said) == 2
     assert (tmp_path / "q.jsonl").stat().st_mode & 0o777 == 0o600

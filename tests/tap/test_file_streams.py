@@ -361,7 +361,7 @@ class TestStream:
     def test_wrong_settings_are_refused_at_the_declaration(self) -> None:
         with pytest.raises(TapError, match="has no folder"):
             FileStream("rows")
-        with pytest.raises(TapError, match="format='xml': want csv or tsv or"):
+        with pytest.raises(TapError, match="format='xml': expected csv or tsv or"):
             FileStream("rows", folder="x", format="xml")
 
     def test_a_folder_that_is_not_there_fails(self, tmp_path: Path) -> None:

@@ -160,7 +160,7 @@ def test_no_list_of_records_is_an_error(body: Any) -> None:
     ],
 )
 def test_numbers_that_cannot_be_are_refused(make: Callable[[], object]) -> None:
-    with pytest.raises(TapError, match=r"want a .*number"):
+    with pytest.raises(TapError, match=r"expected a .*number"):
         make()
 
 

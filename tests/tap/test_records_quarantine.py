@@ -39,7 +39,7 @@ def test_the_run_goes_on_and_says_what_was_set_aside_where(tmp_path, monkeypatch
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     (kept,) = map(json.loads, path.read_text().splitlines())
     assert json.loads(kept["raw"])["record"] == GIVEN[1]
-    assert f"a record was set aside, in {path}: $.id: want an integer, got a string" in err
+    assert f"a record was set aside, in {path}: $.id: expected an integer, got a string" in err
     assert "someone@example.com" not in err
 
 
@@ -55,14 +55,14 @@ def test_too_many_fail_the_stream(tmp_path, capfd):
     code, messages, err = run(capfd, given=[{"id": 1}, *[{"id": "x"}] * 3], quarantine=path, max_quarantined=2)
     assert code == 1
     assert records(messages) == [{"id": 1}]
-    assert "CRITICAL users: $.id: want an integer, got a string; 2 records are set aside already" in err
+    assert "CRITICAL users: $.id: expected an integer, got a string; 2 records are set aside already" in err
 
 
 def test_the_first_one_fails_the_stream_by_the_policy_fail(tmp_path, capfd):
     code, messages, err = run(capfd, policy="fail", quarantine=str(tmp_path / "aside.jsonl"))
     assert code == 1
     assert records(messages) == [{"id": 1}]
-    assert "CRITICAL users: $.id: want an integer, got a string" in err
+    assert "CRITICAL users: $.id: expected an integer, got a string" in err
     assert list(tmp_path.iterdir()) == []
 
 
@@ -93,7 +93,7 @@ def test_what_is_set_aside_is_json(tmp_path, capfd):
 def test_a_file_that_cannot_be_written_fails_the_stream(tmp_path, capfd):
     code, _, err = run(capfd, quarantine=str(tmp_path))
     assert code == 1
-    assert "want an integer, got a string, and quarantine: " in err
+    assert "expected an integer, got a string, and quarantine: " in err
     assert "cannot be opened" in err
 
 

@@ -300,7 +300,7 @@ def test_a_schema_that_holds_itself_is_followed_as_deep_as_the_record_goes(polic
     record = {"tree": {"name": "a", "below": [{"name": "b", "below": [{"name": "c"}]}]}}
     assert transformer(schema, policy)(record) == record
     record["tree"]["below"][0]["below"][0]["name"] = []
-    with pytest.raises(RecordError, match=r"\$\.tree\.below\[0\]\.below\[0\]\.name: want a string, got an array"):
+    with pytest.raises(RecordError, match=r"\$\.tree\.below\[0\]\.below\[0\]\.name: expected a string, got an array"):
         transformer(schema, "fail")(record)
 
 

@@ -246,7 +246,7 @@ def test_a_parent_without_the_field_of_a_path_fails_the_child() -> None:
     ran = sync(tap)
 
     assert ran.failures == [
-        "rows: the path 'parents/{owner.id}/rows' needs 'owner.id': want a text or a number, as in an id"
+        "rows: the path 'parents/{owner.id}/rows' needs 'owner.id': expected a text or a number, as in an id"
     ]
     assert ran.ids("parents") == [1]
 
@@ -289,32 +289,32 @@ def clientless() -> None:
 @pytest.mark.parametrize(
     ("declare", "reason"),
     [
-        (rest(path=""), "path='': want a text"),
+        (rest(path=""), "path='': expected a text"),
         (lambda: RestStream("rows"), "has no path; set path=, as in path='v1/orders'"),
         (rest(pathh="x"), "there is no setting 'pathh'; did you mean 'path'?"),
         (in_class(pagingg="link"), "there is no setting 'pagingg'; did you mean 'paging'?"),
         (rest(path="a/{id}"), "{id} is a field of the parent's record, and the stream has no parent"),
         (rest(path="a/{bookmrk}"), "set parent= or for_each=; did you mean 'bookmark'?"),
-        (rest(path="a/{id!r}"), "path: 'a/{id!r}': {id} is not a placeholder; want {bookmark}"),
+        (rest(path="a/{id!r}"), "path: 'a/{id!r}': {id} is not a placeholder; expected {bookmark}"),
         (rest(path="a/{id.__class__[0]}"), "is not a placeholder"),
         (rest(path="a/{"), "write {{ and }} for braces"),
         (rest(params={"a": "{now:soon}"}), "params: '{now:soon}': 'soon' is not a format"),
-        (rest(params=["a"]), "params=['a']: want a dict"),
+        (rest(params=["a"]), "params=['a']: expected a dict"),
         (
             rest(params={"a": "{config.sight}"}),
             "{config.sight}: the config has no setting 'sight'; did you mean 'site'?",
         ),
         (rest(body={"a": 1}), "a body needs verb='POST'"),
-        (rest(verb="PUT"), "verb='PUT': want GET or POST"),
+        (rest(verb="PUT"), "verb='PUT': expected GET or POST"),
         (rest(paging="curser:next"), "paging='curser:next': there is no paging 'curser'; did you mean 'cursor'?"),
         (rest(paging="cursor"), "'cursor' needs the path of the cursor, as in 'cursor:…'"),
         (rest(paging="link:next"), "'link' has no ':next'"),
         (rest(paging="offset"), "'offset' needs size=, as in 'offset size=100'"),
-        (rest(paging="page size=0"), "size=0: want a whole number, at least 1"),
+        (rest(paging="page size=0"), "size=0: expected a whole number, at least 1"),
         (rest(paging="page sise=5"), "'page' has no option 'sise'; did you mean 'size'?"),
-        (rest(paging="page size"), "'size': want NAME=VALUE, each name once"),
+        (rest(paging="page size"), "'size': expected NAME=VALUE, each name once"),
         (rest(from_parent={"a": "id"}), "from_parent= needs parent= or for_each="),
-        (rest(empty_on=(200,)), "want a tuple of statuses from 400"),
+        (rest(empty_on=(200,)), "expected a tuple of statuses from 400"),
         (rest(replaces=True, replication_key="x"), "replaces= is for streams without replication_key"),
         (rest(for_each=list, bookmark_of=lambda record: 1), "for_each= and bookmark_of= exclude each other"),
         (rest(for_each=lambda nobody: []), "its function has a parameter 'nobody'"),
@@ -339,7 +339,7 @@ def test_a_parent_by_class_must_be_of_one_stream() -> None:
         schema = {"type": "object"}
 
     tap.add(RestStream("rows", path="rows", parent=Many, schema={"type": "object"}))
-    with pytest.raises(TapError, match="parent=Many: want a class of one stream; it is one of 2"):
+    with pytest.raises(TapError, match="parent=Many: expected a class of one stream; it is one of 2"):
         tap.link()
 
 

@@ -97,7 +97,7 @@ def test_times_without_a_zone_are_times() -> None:
     ("records", "reason"),
     [
         ([], "there are no records to infer it from; declare a schema"),
-        ([{}, "x"], "record 2 can't be one: want an object; found str"),
+        ([{}, "x"], "record 2 can't be one: expected an object; found str"),
         ([{"a": object()}], "record 1 can't be one: Encoding objects of type object is unsupported"),
         ([{"id": None}], "record 1 has no 'id', which is a key"),
     ],

@@ -70,23 +70,23 @@ def test_a_struct_s_optional_member_is_a_type_with_null() -> None:
     ("source", "reason"),
     [
         (None, "stream 'things' has no schema; declare one with tap.schema('things', …)"),
-        (3, "schema of things: want a schema, a type or a source of schemas; found int"),
-        (lambda client, stream: [], "schema of things: want a schema, an object; found list"),
+        (3, "schema of things: expected a schema, a type or a source of schemas; found int"),
+        (lambda client, stream: [], "schema of things: expected a schema, an object; found list"),
         ({"type": "array"}, "schema of things: $.type: a record is an object, and this is a schema of array"),
-        ({"properties": []}, "schema of things: $.properties: want an object; found []"),
+        ({"properties": []}, "schema of things: $.properties: expected an object; found []"),
         (
             {"properties": {"a": "string"}},
-            'schema of things: $.properties.a: want a schema: an object, true or false; found "string"',
+            'schema of things: $.properties.a: expected a schema: an object, true or false; found "string"',
         ),
         (
             {"properties": {"a": {"type": "strng"}}},
             "schema of things: $.properties.a.type: \"strng\" is not a type; did you mean 'string'?",
         ),
-        ({"type": []}, "schema of things: $.type: want at least one type"),
+        ({"type": []}, "schema of things: $.type: expected at least one type"),
         ({"type": ["object", "object"]}, "schema of things: $.type: a type occurs twice"),
-        ({"required": "id"}, 'schema of things: $.required: want a list of names; found "id"'),
-        ({"minLength": -1}, "schema of things: $.minLength: want a whole number, 0 or more; found -1"),
-        ({"anyOf": []}, "schema of things: $.anyOf: want a list of schemas, not an empty one; found []"),
+        ({"required": "id"}, 'schema of things: $.required: expected a list of names; found "id"'),
+        ({"minLength": -1}, "schema of things: $.minLength: expected a whole number, 0 or more; found -1"),
+        ({"anyOf": []}, "schema of things: $.anyOf: expected a list of schemas, not an empty one; found []"),
     ],
 )
 def test_what_is_no_schema_is_one_line(source: Any, reason: str) -> None:

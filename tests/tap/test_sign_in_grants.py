@@ -143,7 +143,7 @@ def test_a_place_that_cannot_be_written_is_reported_before_the_token_is_used(
 
 
 def test_two_files_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(TapError, match="want one file"):
+    with pytest.raises(TapError, match="expected one file"):
         RefreshToken("http://x.example", ID, SECRET, "r", config_path="a", token_file="b")
 
 

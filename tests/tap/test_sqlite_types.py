@@ -66,19 +66,19 @@ class Rows:
             "JSON",
             ['{"a": 1.10}', "{bad", "", "NaN", 5, "null"],
             [{"a": Decimal("1.10")}, 5, None],
-            "$.v: want JSON, got another string",
+            "$.v: expected JSON, got another string",
         ),
         (
             "BOOLEAN",
             [0, 1, "false", "True", "no", 5, 0.5],
             [False, True, False, True],
-            "$.v: want null or a boolean, got ",
+            "$.v: expected null or a boolean, got ",
         ),
-        ("BLOB", [b"\x00\xff", "text", 5, None], ["AP8=", None], "$.v: want bytes, got a value of another type"),
-        ("TEXT", ["a", b"\xff\x00", bytearray(b"\xffA"), "é"], ["a", "é"], "$.v: want "),
-        ("INTEGER", [1, "2", "x", 1.5, b"\xd7\x6d\xf8"], [1, 2], "$.v: want "),  # bytes whose base64 is 1234
-        ("", ["a", 5, b"a"], ["a", "5"], "$.v: want a value, got bytes"),
-        ("DATETIME", ["2026-01-31 10:00:00.50", "soon", 5], ["2026-01-31T10:00:00.50Z"], "$.v: want "),
+        ("BLOB", [b"\x00\xff", "text", 5, None], ["AP8=", None], "$.v: expected bytes, got a value of another type"),
+        ("TEXT", ["a", b"\xff\x00", bytearray(b"\xffA"), "é"], ["a", "é"], "$.v: expected "),
+        ("INTEGER", [1, "2", "x", 1.5, b"\xd7\x6d\xf8"], [1, 2], "$.v: expected "),  # bytes whose base64 is 1234
+        ("", ["a", 5, b"a"], ["a", "5"], "$.v: expected a value, got bytes"),
+        ("DATETIME", ["2026-01-31 10:00:00.50", "soon", 5], ["2026-01-31T10:00:00.50Z"], "$.v: expected "),
     ],
 )
 def test_a_value_of_another_type_costs_its_row_only(

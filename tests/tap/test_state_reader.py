@@ -103,14 +103,14 @@ class TestRefused:
     @pytest.mark.parametrize(
         ("document", "place"),
         [
-            ([], r"\$: want a state, an object, not an array"),
+            ([], r"\$: expected a state, an object, not an array"),
             ("x", r"\$: .* not a text"),
             ({"type": "STATE", "value": 5}, r"\$\.value: .* not a number"),
             ({"bookmarks": []}, r"\$\.bookmarks: "),
-            ({"bookmarks": {"contacts": "2026"}}, r"\$\.bookmarks\['contacts'\]: want an object"),
+            ({"bookmarks": {"contacts": "2026"}}, r"\$\.bookmarks\['contacts'\]: expected an object"),
             (
                 {"completed": {"singer_state": {"bookmarks": 1}}},
-                r"\$\.completed\.singer_state\.bookmarks: want an object",
+                r"\$\.completed\.singer_state\.bookmarks: expected an object",
             ),
         ],
     )

@@ -75,7 +75,7 @@ class TestByFunction:
         ran = sync(tap)
 
         assert ran.code == 1
-        assert f"returned a {type(given).__name__}: want records" in ran.failures[0]
+        assert f"returned a {type(given).__name__}: expected records" in ran.failures[0]
 
 
 class TestByClass:
@@ -160,22 +160,25 @@ class TestWhatCannotBe:
         ("settings", "reason"),
         [
             ({"key_propertys": ["id"]}, "there is no setting 'key_propertys'; did you mean 'key_properties'?"),
-            ({"key_properties": "id"}, "key_properties='id': want a list of different names"),
-            ({"key_properties": ["id", "id"]}, "want a list of different names"),
-            ({"replication_key": 3}, "replication_key=3: want a text"),
-            ({"replication_method": "LOG"}, "want FULL_TABLE or INCREMENTAL or LOG_BASED"),
+            ({"key_properties": "id"}, "key_properties='id': expected a list of different names"),
+            ({"key_properties": ["id", "id"]}, "expected a list of different names"),
+            ({"replication_key": 3}, "replication_key=3: expected a text"),
+            ({"replication_method": "LOG"}, "expected FULL_TABLE or INCREMENTAL or LOG_BASED"),
             ({"replication_method": "INCREMENTAL"}, "needs a replication_key"),
-            ({"lookback": -1}, "lookback=-1: want seconds"),
+            ({"lookback": -1}, "lookback=-1: expected seconds"),
             ({"lookback": True}, "lookback=True"),
-            ({"policy": "ignore"}, "want coerce or fail or quarantine"),
-            ({"bookmark_strategy": "every_100"}, "want end_of_stream, tap.every_n"),
-            ({"bookmark_strategy": lambda record: True}, "want a function of record and count: too many positional"),
+            ({"policy": "ignore"}, "expected coerce or fail or quarantine"),
+            ({"bookmark_strategy": "every_100"}, "expected end_of_stream, tap.every_n"),
+            (
+                {"bookmark_strategy": lambda record: True},
+                "expected a function of record and count: too many positional",
+            ),
             ({"is_sorted": False, "bookmark_strategy": Tap.every_n(3)}, "is_sorted=False requires"),
-            ({"metadata": {"id": {}}}, "want a dict of dicts by breadcrumb"),
+            ({"metadata": {"id": {}}}, "expected a dict of dicts by breadcrumb"),
             ({"parent": "a", "source_stream": "b"}, "has a parent and a source_stream"),
             (
                 {"metadata": None},
-                "metadata=None: want a dict of dicts by",
+                "metadata=None: expected a dict of dicts by",
             ),
         ],
     )
@@ -234,13 +237,13 @@ class TestWhatCannotBe:
             _tap().stream("contacts")(lambda parent: ())
 
     def test_a_decorator_without_parentheses(self) -> None:
-        with pytest.raises(TapError, match="want names, and parentheses"):
+        with pytest.raises(TapError, match="expected names, and parentheses"):
 
             @_tap().stream  # type: ignore[arg-type]
             def contacts() -> None: ...
 
     def test_something_that_is_no_function(self) -> None:
-        with pytest.raises(TapError, match="want a function or a class"):
+        with pytest.raises(TapError, match="expected a function or a class"):
             _tap().stream("contacts")([{"id": 1}])
 
 

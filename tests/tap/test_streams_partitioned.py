@@ -153,4 +153,4 @@ def test_a_bookmark_of_another_kind_is_refused(run: Run, shop: Shop) -> None:
     code, messages = run({"bookmarks": {"orders": {"accounts": {"a": {"at": 5}}}}})
     assert code == 1
     assert ids(messages) == []
-    assert "accounts: the bookmark of 'a' in the state: want a time" in shop.complaints
+    assert "accounts: the bookmark of 'a' in the state: expected a time" in shop.complaints

@@ -172,7 +172,7 @@ class TestFailures:
 
         ran = sync(tap)
 
-        assert ran.failures[0].endswith(f"yielded a {type(item).__name__}: want a record, or a list of them")
+        assert ran.failures[0].endswith(f"yielded a {type(item).__name__}: expected a record, or a list of them")
 
     def test_a_source_that_ends_the_process_is_a_failed_stream(self) -> None:
         tap = Tap("tap-cool")

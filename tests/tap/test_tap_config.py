@@ -44,11 +44,11 @@ class TestListOfNames:
             assert spec.check({"base_url": "x", "start_date": right})["start_date"] == right
         for wrong in ("2026-02-30", "yesterday", "20260131"):
             (line,) = refused(spec, {"base_url": "x", "start_date": wrong})
-            assert line.startswith("$.start_date: want a date as")
+            assert line.startswith("$.start_date: expected a date as")
             assert wrong not in line
 
     def test_names_that_are_none_are_refused(self) -> None:
-        with pytest.raises(TapError, match="want names of settings"):
+        with pytest.raises(TapError, match="expected names of settings"):
             make_spec(["a", 3])
 
 
@@ -61,12 +61,12 @@ class TestExamples:
         assert spec.check(right) == right
         wrong = {"url": 1, "pages": True, "ratio": "x", "dry": 0, "tags": ["a", 5], "auth": {"id": None}}
         assert refused(spec, wrong) == [
-            "$.url: want a text, got an integer",
-            "$.pages: want an integer, got true or false",
-            "$.ratio: want a number, got a text",
-            "$.dry: want true or false, got an integer",
-            "$.tags[1]: want a text, got an integer",
-            "$.auth.id: want a text, got null",
+            "$.url: expected a text, got an integer",
+            "$.pages: expected an integer, got true or false",
+            "$.ratio: expected a number, got a text",
+            "$.dry: expected true or false, got an integer",
+            "$.tags[1]: expected a text, got an integer",
+            "$.auth.id: expected a text, got null",
         ]
 
     def test_types_stand_for_themselves(self) -> None:
@@ -77,17 +77,20 @@ class TestExamples:
         assert spec.check(right) == right
         wrong = {**right, "b": "x", "c": "z", "d": "2026-01-01", "e": "x", "f": ["1"]}
         assert refused(spec, wrong) == [
-            "$.b: want an integer or null, got a text",
-            '$.c: want one of ["x","y"]',
-            "$.d: want a date and time as 2026-01-31T00:00:00Z",
-            "$.e: want a date as 2026-01-31",
-            "$.f[0]: want an integer, got a text",
+            "$.b: expected an integer or null, got a text",
+            '$.c: expected one of ["x","y"]',
+            "$.d: expected a date and time as 2026-01-31T00:00:00Z",
+            "$.e: expected a date as 2026-01-31",
+            "$.f[0]: expected an integer, got a text",
         ]
 
     def test_optional_ones_may_be_missing_and_have_defaults(self) -> None:
         spec = make_spec({"size": optional(int, default=100), "auth": {"scope": optional("all")}})
         assert spec.check({"auth": {}}) == {"auth": {}, "size": 100}
-        assert refused(spec, {"size": "x"}) == ["$: the field 'auth' is missing", "$.size: want an integer, got a text"]
+        assert refused(spec, {"size": "x"}) == [
+            "$: the field 'auth' is missing",
+            "$.size: expected an integer, got a text",
+        ]
 
     def test_defaults_are_filled_inside_of_what_is_there_and_the_given_config_stays(self) -> None:
         spec = make_spec({"auth": {"scopes": optional([str], default=["read"])}})
@@ -97,7 +100,9 @@ class TestExamples:
         assert spec.check(given) == {"auth": {"scopes": ["read"]}}
 
     def test_a_default_that_does_not_fit_is_refused(self) -> None:
-        assert refused(make_spec({"size": optional(int, default="x")}), {}) == ["$.size: want an integer, got a text"]
+        assert refused(make_spec({"size": optional(int, default="x")}), {}) == [
+            "$.size: expected an integer, got a text"
+        ]
 
     def test_what_is_no_example_is_refused(self) -> None:
         with pytest.raises(TapError, match="cannot be a setting"):
@@ -123,7 +128,7 @@ class TestFiles:
     def test_a_file_that_cannot_be_read_or_is_no_object_is_the_taps_error(self, tmp_path: Path) -> None:
         with pytest.raises(TapError, match="cannot be read"):
             make_spec(str(tmp_path / "none.json"))
-        for text, words in (("{", "not JSON"), ("[]", "want an object")):
+        for text, words in (("{", "not JSON"), ("[]", "expected an object")):
             (tmp_path / "c.json").write_text(text)
             with pytest.raises(TapError, match=words):
                 make_spec(str(tmp_path / "c.json"))
@@ -161,7 +166,7 @@ class TestJsonSchema:
         node = {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}, "n": {"type": "integer"}}}
         spec = make_spec({"type": "object", "properties": {"node": {"$ref": "#/$defs/node"}}, "$defs": {"node": node}})
         assert refused(spec, {"node": {"next": {"next": {"n": "x"}}}}) == [
-            "$.node.next.next.n: want an integer, got a text"
+            "$.node.next.next.n: expected an integer, got a text"
         ]
 
     def test_a_reference_that_goes_round_is_refused(self) -> None:
@@ -175,9 +180,9 @@ class TestNone:
         assert make_spec(None).warnings({"x": 1}) == []
 
     def test_what_is_no_spec_is_refused(self) -> None:
-        with pytest.raises(TapError, match="want a list of names, a dict"):
+        with pytest.raises(TapError, match="expected a list of names, a dict"):
             make_spec(3)
-        with pytest.raises(TapError, match="want a list of names, a dict"):
+        with pytest.raises(TapError, match="expected a list of names, a dict"):
             make_spec(int)
 
 
@@ -224,6 +229,6 @@ class TestSecrets:
 def test_each_problem_has_the_source_of_its_setting() -> None:
     spec = make_spec({"a": int, "b": int})
     assert refused(spec, {"a": "x", "b": "x"}, source="1.json, 2.json", sources={"a": "1.json", "b": "2.json"}) == [
-        "1.json: $.a: want an integer, got a text",
-        "2.json: $.b: want an integer, got a text",
+        "1.json: $.a: expected an integer, got a text",
+        "2.json: $.b: expected an integer, got a text",
     ]

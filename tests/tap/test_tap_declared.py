@@ -188,5 +188,5 @@ class TestHooks:
 
 @pytest.mark.parametrize("name", ["schema", "metadata", "bookmark", "after"])
 def test_a_decorator_without_parentheses_says_where_it_is(name: str) -> None:
-    with pytest.raises(TapError, match=r"\(.*test_tap_declared\.py:\d+\): want a stream's name, and parentheses"):
+    with pytest.raises(TapError, match=r"\(.*test_tap_declared\.py:\d+\): expected a stream's name, and parentheses"):
         getattr(Tap("tap-cool"), name)(lambda record: record)

@@ -220,8 +220,8 @@ class TestFailures:
         [
             (["declared"], "there is a stream of this name already"),
             (["a", "a"], "there is a stream of this name already"),
-            (["a\nb"], "want a text of at most 255 printable characters"),
-            (["a" * 256], "want a text of at most 255 printable characters"),
+            (["a\nb"], "expected a text of at most 255 printable characters"),
+            (["a" * 256], "expected a text of at most 255 printable characters"),
         ],
     )
     def test_names_are_checked(self, capfd: Any, found: list[str], reason: str) -> None:
@@ -238,7 +238,7 @@ class TestFailures:
         ran = Ran(capfd, tap, "--discover")
 
         assert (ran.code, len(ran.complaints)) == (1, 1)
-        assert "want " in ran.complaints[0]
+        assert "expected " in ran.complaints[0]
 
     def test_streams_without_end_are_refused(self, capfd: Any, monkeypatch: Any) -> None:
         monkeypatch.setattr("balog.tap.streams.discovery.MAX_STREAMS", 50)

@@ -85,5 +85,5 @@ def test_what_is_no_session_is_refused() -> None:
     with requests.Session() as session:
         instrument(session)
         for wrong in (session, object()):
-            with pytest.raises(TapError, match="want a session"):
+            with pytest.raises(TapError, match="expected a session"):
                 instrument(wrong)

@@ -163,7 +163,7 @@ class TestFind:
         with pytest.raises(AssertionError) as failed:
             events.assert_none(level="INFO", channel="tap")
         assert str(failed.value) == (
-            "want no event of INFO or above\n"
+            "expected no event of INFO or above\n"
             "with\n"
             "    channel = 'tap'\n"
             "found 1:\n"
@@ -181,7 +181,7 @@ class TestMessages:
 
         lines = str(failed.value).splitlines()
         assert lines[:6] == [
-            "want an event with",
+            "expected an event with",
             "    channel = 'tap.users.*'",
             "    rows = 4",
             "    cls_type = 'app.job'",
@@ -201,7 +201,7 @@ class TestMessages:
     def test_nothing_logged_is_said(self, events: Events) -> None:
         with pytest.raises(AssertionError) as failed:
             events.one(channel="a")
-        assert str(failed.value) == "want one event with\n    channel = 'a'\nnothing was logged"
+        assert str(failed.value) == "expected one event with\n    channel = 'a'\nnothing was logged"
 
     def test_too_many_are_listed_up_to_twenty(self, events: Events) -> None:
         for number in range(25):

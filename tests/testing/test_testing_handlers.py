@@ -235,7 +235,7 @@ class TestRunUntilEmpty:
     def test_what_is_no_handler_is_refused_by_name(self, topics: MemoryTopics) -> None:
         def plain(settings: Any, event: Event) -> None: ...
 
-        with pytest.raises(TypeError, match=r"plain.* is no handler: want a function with @consumer_config"):
+        with pytest.raises(TypeError, match=r"plain.* is no handler: expected a function with @consumer_config"):
             run_until_empty(plain, topics)
 
 
@@ -254,7 +254,7 @@ class TestAssertNoDeadLetters:
         with pytest.raises(AssertionError) as caught:
             assert_no_dead_letters(topics)
         said = str(caught.value)
-        assert said.startswith("want no dead letters of group balog\n")
+        assert said.startswith("expected no dead letters of group balog\n")
         assert f"{TOPIC} {event.header.id}, delivered 3 times, given up by tests.failing: " in said
         assert "ValueError: rows < 0" in said
         assert "raise script.pop(0)" in said

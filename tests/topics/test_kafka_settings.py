@@ -27,7 +27,7 @@ class TestServers:
 
     @pytest.mark.parametrize("servers", [",", "a:1,", "http://a:1", "a b", "a:port"])
     def test_anything_else_is_refused(self, servers: str) -> None:
-        assert "want HOST:PORT" in refused(f"kafka:{servers}")
+        assert "expected HOST:PORT" in refused(f"kafka:{servers}")
 
     def test_a_password_in_front_of_a_server_is_refused_and_not_repeated(self) -> None:
         assert "hunter2" not in refused("kafka:me:hunter2@host:9092")

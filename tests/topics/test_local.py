@@ -62,7 +62,7 @@ def aging(tmp_path: Path, clock: Clock) -> Iterator[LocalTopic]:
 class TestUrl:
     @pytest.mark.parametrize("url", ["", "topics", "./topics", "local:", "redis:x", "file:///tmp/x", ":x"])
     def test_a_bad_url_is_refused_in_one_line(self, url: str) -> None:
-        with pytest.raises(ConfigError, match="want local:PATH") as caught:
+        with pytest.raises(ConfigError, match="expected local:PATH") as caught:
             open_topics(url)
         assert "\n" not in str(caught.value)
 

@@ -109,8 +109,8 @@ def test_a_duration_for_people_has_two_units() -> None:
     [
         ("freshness: {every: 0s}", "freshness.every: '0s' is no time"),
         ("freshness: {every: 99999999999999w}", "is longer than 10 years"),
-        ("freshness: {every: 1h, calendar: Mo-Fr 06:00-22:00}", "is not a calendar; want days"),
-        ("freshness: {every: 1h, calendar: Mon-Fri 06:00-12:00 13:00-22:00}", "is not a calendar; want days"),
+        ("freshness: {every: 1h, calendar: Mo-Fr 06:00-22:00}", "is not a calendar; expected days"),
+        ("freshness: {every: 1h, calendar: Mon-Fri 06:00-12:00 13:00-22:00}", "is not a calendar; expected days"),
         ("volume: {seasonality: hourly}", "there is no 'hourly' here"),
         ("schema: {breaking: ignore, additive: ignore}", "schema: ignores every change"),
         ("duration: {over: 1m, under: 1h}", "duration: under is larger than over"),

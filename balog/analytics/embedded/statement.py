@@ -90,7 +90,7 @@ def ask(tables: ReadableTables, sql: str, seconds: float = SECONDS) -> Iterator[
 
         found = connection.extract_statements(sql)
         if len(found) != 1 or found[0].type != duckdb.StatementType.SELECT:
-            raise ConfigError("want one query: SELECT, WITH, FROM, VALUES, SHOW, DESCRIBE or SUMMARIZE", "SQL")
+            raise ConfigError("expected one query: SELECT, WITH, FROM, VALUES, SHOW, DESCRIBE or SUMMARIZE", "SQL")
         yield QueryAnswer(connection, sql)
 
 

@@ -155,5 +155,5 @@ def _moment(options: Mapping[str, str], name: str) -> datetime | None:
     text = options.get(name, "")
     moment = parse_time(text) if text else None
     if text and moment is None:
-        raise ConfigError(f"option {name} is {text!r:.40}; want a time such as 2026-11-20T07:46:12Z", _WHERE)
+        raise ConfigError(f"option {name} is {text!r:.40}; expected a time such as 2026-11-20T07:46:12Z", _WHERE)
     return moment

@@ -83,24 +83,24 @@ def project(fields: Iterable[pa.Field], cls_type: str = "") -> Projection:
         ConfigError: the source does not have a column, or not in this type.
     """
     schema = pa.schema(list(fields))
-    want = {field.name: field.type for field in schema}
-    if len(want) != len(schema):
+    requested = {field.name: field.type for field in schema}
+    if len(requested) != len(schema):
         raise ConfigError("each column can be selected once", "the schema for format('balog')")
     header: dict[str, str] = {}
     select: dict[str, str] = {}
-    payload = _Payload({"cls_type": pa.string(), **want} if cls_type else want)
-    for name, kind in want.items():
+    payload = _Payload({"cls_type": pa.string(), **requested} if cls_type else requested)
+    for name, kind in requested.items():
         if name in _HEADER and kind == _DEFAULTS[name]:
             header[name], select[name] = _HEADER[name]
         elif name == "schema" and kind == pa.string():
             select[name] = '"schema"'
         elif name == "context_json" and kind == pa.string():
             header["context"], select[name] = "JSON", "CAST(header.context AS VARCHAR)"
-        elif name == "context" and kind == _DEFAULTS[name] and "context_json" in want:
+        elif name == "context" and kind == _DEFAULTS[name] and "context_json" in requested:
             select[name] = "coalesce(TRY_CAST(header.context AS MAP(VARCHAR, VARCHAR)), MAP {})"
         elif name == "context" and kind == _DEFAULTS[name]:
             header[name], select[name] = "MAP(VARCHAR, VARCHAR)", "coalesce(header.context, MAP {})"
-        elif name == "context" and _is_struct_of_strings(kind) and "context_json" not in want:
+        elif name == "context" and _is_struct_of_strings(kind) and "context_json" not in requested:
             header[name] = _struct(dict.fromkeys(names(kind), "VARCHAR"))
             select[name] = "struct_pack({})".format(
                 ", ".join(f"{quoted(field)} := header.context.{quoted(field)}" for field in names(kind))
@@ -126,7 +126,7 @@ def project(fields: Iterable[pa.Field], cls_type: str = "") -> Projection:
         columns="{" + ", ".join(f"{text(name)}: {text(kind)}" for name, kind in columns.items()) + "}",
         select=", ".join(f"{expression} AS {quoted(name)}" for name, expression in select.items()) or "1",
         arrow=schema,
-        variants=tuple(name for name, kind in want.items() if kind == VARIANT),
+        variants=tuple(name for name, kind in requested.items() if kind == VARIANT),
         texts=tuple(name for name in select if select[name] == _TEXT),
         rest=f"WHERE ({payload.select('cls_type', pa.string())}) = {text(cls_type)}" if cls_type else "",
     )
@@ -141,9 +141,9 @@ _DEFAULTS = {field.name: field.type for field in DEFAULT}
 class _Payload:
     """How the payload is parsed: as typed fields, or as text (and fields from that) if a column needs the text."""
 
-    def __init__(self, want: dict[str, pa.DataType]) -> None:
-        self.kind = want.get("payload")
-        self.as_text = "payload_json" in want or self.kind in (pa.string(), VARIANT)
+    def __init__(self, requested: dict[str, pa.DataType]) -> None:
+        self.kind = requested.get("payload")
+        self.as_text = "payload_json" in requested or self.kind in (pa.string(), VARIANT)
         self.column = ""
         self._is_type_json = False
         if self.as_text:
@@ -152,12 +152,12 @@ class _Payload:
             # Scalars are parsed as text and cast afterwards, so that a value of another type is null, not an error.
             kinds = {field.name: field.type for field in self.kind}
             fields = {name: "VARCHAR" if _is_scalar(kind) else _sql(kind) for name, kind in kinds.items()}
-            if "cls_type" in want:
+            if "cls_type" in requested:
                 self._is_type_json = fields.get("cls_type", "VARCHAR") == "VARCHAR"
                 if self._is_type_json:
                     fields["cls_type"] = "JSON"
             self.column = _struct(fields)
-        elif "cls_type" in want:
+        elif "cls_type" in requested:
             self._is_type_json = True
             self.column = _struct({"cls_type": "JSON"})
 

@@ -38,7 +38,7 @@ def payload_type(cls_type: str, place: str | None = None) -> t.StructType | None
     name, document = found
     kind = spark_type(document, name)
     if not isinstance(kind, t.StructType):
-        raise ConfigError("want the JSON Schema of an object with properties", name)
+        raise ConfigError("expected the JSON Schema of an object with properties", name)
     return kind
 
 

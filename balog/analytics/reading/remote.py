@@ -67,11 +67,13 @@ def store_options(options: Mapping[str, str]) -> dict[str, Any]:
         except ValueError:
             found = None  # type: ignore[assignment]
         if not isinstance(found, dict):
-            raise ConfigError('option storage_options is not a JSON object; want {"endpoint_url": "https://…"}', where)
+            raise ConfigError(
+                'option storage_options is not a JSON object; expected {"endpoint_url": "https://…"}', where
+            )
     if endpoint := options.get("endpoint_url"):
         found["endpoint_url"] = endpoint
     if not re.fullmatch(r"https?://[^/@?#]+/?", str(found.get("endpoint_url", "http://none"))):
-        raise ConfigError("option endpoint_url is not an address; want http(s)://HOST:PORT", where)
+        raise ConfigError("option endpoint_url is not an address; expected http(s)://HOST:PORT", where)
     return found
 
 

@@ -109,7 +109,7 @@ def _split(url: str) -> tuple[str, str, str, str]:
     if match is None:
         if url.startswith("sqs:"):
             raise ConfigError("a queue can't be read without taking its messages; read a dump of it", _shown(url))
-        raise ConfigError("names no topic; want local:FOLDER#TOPIC or kafka:HOST:PORT#TOPIC", _shown(url))
+        raise ConfigError("names no topic; expected local:FOLDER#TOPIC or kafka:HOST:PORT#TOPIC", _shown(url))
     home, kind, topic, partition = match.groups()
     return home, kind, topic, partition or ""
 

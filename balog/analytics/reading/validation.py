@@ -238,7 +238,7 @@ def normalize_line(line: bytes) -> bytes:
     _check_version(event.schema)
     check_id(header.id)
     if not bytes(event.payload).startswith(b"{"):
-        raise EventError("want an object", "$.payload")
+        raise EventError("expected an object", "$.payload")
     if header.level is UNSET and event.schema != "0.0.1":
         raise EventError("missing; each event since facility 0.1.0 has one", "$.header.level")
     if event.schema == "0.0.1":
@@ -263,4 +263,4 @@ def _check_version(version: str) -> None:
         raise EventError(
             f"facility version {version[:20]} is not one that this release reads ({major}.x and 1.0.0)", "$.schema"
         )
-    raise EventError(f"not a version (want something like {FACILITY_VERSION!r})", "$.schema")
+    raise EventError(f"not a version (expected something like {FACILITY_VERSION!r})", "$.schema")

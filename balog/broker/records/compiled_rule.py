@@ -69,7 +69,7 @@ def build_setting(value: Any) -> Setting:
         return Setting(lambda record, row: constant, lambda root: schema, True)
     text = value["expr"]
     if not isinstance(text, str):
-        raise ConfigError('want {"expr": "…"} with an expression as text')
+        raise ConfigError('expected {"expr": "…"} with an expression as text')
     expression = Expression(text, names="row", gives="any")
     name = text.strip()
     if expression.kind == "any" and _WORD.fullmatch(name):  # a copy of another property, with its schema

@@ -112,7 +112,7 @@ def _is_whole(data: bytes) -> bool:
 
 def _problem(error: Exception, wanted: str) -> EventError:
     if isinstance(error, msgspec.ValidationError):
-        return EventError(f"want {wanted}")
+        return EventError(f"expected {wanted}")
     return EventError(
         "nested too deep" if isinstance(error, RecursionError) else f"not JSON: {split_refusal(error)[0]}"
     )

@@ -58,7 +58,7 @@ class HistoryPlace(NamedTuple):
         except ConfigError as error:
             raise ConfigError(error.reason, "--backtest") from None
         if not back:
-            raise ConfigError("want a time above 0, such as 90d", "--backtest")
+            raise ConfigError("expected a time above 0, such as 90d", "--backtest")
         until = end
         if until is None or self.until is not None:
             until = moment(self.until or "now", datetime.now(timezone.utc), "--until")

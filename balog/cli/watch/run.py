@@ -163,7 +163,7 @@ def _watch_files(monitors: list[MonitorConfig], sources: tuple[Path, ...], until
     source = SourceEvents(sources)
     end = None if until is None else parse_time(until)
     if until is not None and end is None:
-        raise ConfigError(f"--until {until!r:.60} is not a time; want a date or RFC 3339")
+        raise ConfigError(f"--until {until!r:.60} is not a time; expected a date or RFC 3339")
     if end is None and (ahead := sum(one.header.timestamp.timestamp() > time.time() for one in source.events)):
         _report(f"{counted(ahead, 'event')} from the future moved the clock; --until TIME leaves out later events")
     alerts = 0

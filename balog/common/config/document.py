@@ -25,7 +25,7 @@ class Document(NamedTuple):
     find_places: Callable[[], Places]
 
 
-TWICE = "this key is there twice; want it once"
+TWICE = "this key is there twice; expected once"
 MAX_TWICE = 20
 MAX_DEPTH = 200
 TOO_DEEP = "nested too deep to be a config"

@@ -24,6 +24,6 @@ def load_env(path: str | os.PathLike[str], names: Collection[str]) -> dict[str, 
             continue
         name, equals, value = (part.strip() for part in text.partition("="))
         if not equals or name not in names:
-            raise ConfigError(f"want NAME=value, with a name of {', '.join(names)}", str(path), f"line {number}")
+            raise ConfigError(f"expected NAME=value, with a name of {', '.join(names)}", str(path), f"line {number}")
         found[name] = value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'" else value
     return found

@@ -100,7 +100,7 @@ def read(
     source = str(path)
     document = _parse(read_bytes(path, max_bytes), source, float_hook, variables)
     if isinstance(document.data, dict) and not isinstance(schema := document.data.pop("$schema", ""), str):
-        document.problems.append((f"want the address of a schema, not {type(schema).__name__}", "$.$schema"))
+        document.problems.append((f"expected the address of a schema, not {type(schema).__name__}", "$.$schema"))
     return document.data, [ConfigError(reason, source, place) for reason, place in document.problems]
 
 

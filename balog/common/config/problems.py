@@ -206,7 +206,7 @@ def _words(value: Any, kinds: Sequence[Any], structs: Sequence[type[Struct]]) ->
         return reason
     tags = sorted(str(kind.__struct_config__.tag) for kind in structs)
     if value in tags:
-        return f'{value!r} wants options; write {{"{field}": "{value}", …}}'
+        return f'{value!r} needs options; write {{"{field}": "{value}", …}}'
     return f'{reason}; or write {{"{field}": …}} with {", ".join(tags)}'
 
 

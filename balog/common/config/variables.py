@@ -37,7 +37,7 @@ def substitute_environment(text: str) -> tuple[str, str]:
             return "${"
         name = _NAME.fullmatch(found[1]) if found[0].endswith("}") else None
         if name is None:
-            reasons.append(f"{found[0]:.80} is not a variable; want ${{NAME}}, ${{NAME:-default}}, or $${{ for ${{")
+            reasons.append(f"{found[0]:.80} is not a variable; expected ${{NAME}}, ${{NAME:-default}}, or $${{ for ${{")
             return ""
         value = os.environ.get(name[1], "")
         if not value and name[2] is not None:

@@ -101,7 +101,7 @@ class _Reader:
         bases: list[dict[str, Any]] = []
         for key, inner in node.value:
             if key.id != "scalar":
-                raise self._error("a key is a list or an object; want a text", key)
+                raise self._error("a key is a list or an object; expected a text", key)
             self._values += 1
             inside = key_path(path, key.value)
             self.places[inside] = _place_of(key)
@@ -120,7 +120,7 @@ class _Reader:
         bases = value if isinstance(value, list) else [value]
         if all(isinstance(base, dict) for base in bases):
             return bases
-        self.problems.append(("want an object, or a list of objects, to merge", path))
+        self.problems.append(("expected an object, or a list of objects, to merge", path))
         return []
 
     def _scalar(self, node: Any, path: str) -> Any:
@@ -140,7 +140,7 @@ class _Reader:
                 raise self._error("the number is too large", node)
             return value
         if _NOT_FINITE.fullmatch(text):
-            raise self._error(f"{text} is not a number of JSON; want a finite number, or quotes for a text", node)
+            raise self._error(f"{text} is not a number of JSON; expected a finite number, or quotes for a text", node)
         return text
 
     def _error(self, reason: str, node: Any) -> ConfigError:

@@ -32,9 +32,9 @@ def check_url(url: str, path: str = "url") -> None:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
-        raise ConfigError("is not a URL; want http://HOST… or https://HOST…", path=path) from None
+        raise ConfigError("is not a URL; expected http://HOST… or https://HOST…", path=path) from None
     if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
-        raise ConfigError("is not a URL; want http://HOST… or https://HOST…", path=path)
+        raise ConfigError("is not a URL; expected http://HOST… or https://HOST…", path=path)
     if "@" in parts.netloc:
         raise ConfigError("has credentials in the URL; give them by the environment or a file", path=path)
     if parts.fragment or not all("!" <= char <= "~" for char in url):

@@ -120,7 +120,7 @@ class Redactor:
         lists = dict(zip(_LISTS, (*given, keep_keys, keep_suffixes), strict=True))
         for option, texts in lists.items():
             if isinstance(texts, str):
-                raise ConfigError(f"{texts[:80]!r} is a single text; want a list of texts", path=f"$.{option}")
+                raise ConfigError(f"{texts[:80]!r} is a single text; expected a list of texts", path=f"$.{option}")
         options: dict[str, Any] = {option: tuple(texts) for option, texts in lists.items()}
         self._compile({**options, "emails": emails, "cards": cards, "replacement": replacement}, frozenset())
 

@@ -64,7 +64,7 @@ def _local_path(url: str, field: str) -> str:
         return local_path(url, field)
     parts = urlsplit(url)
     if parts.netloc not in ("", "localhost") or not parts.path:
-        raise ConfigError("is not a file on this machine; want file:///PATH", path=field)
+        raise ConfigError("is not a file on this machine; expected file:///PATH", path=field)
     return unquote(parts.path)
 
 
@@ -77,7 +77,7 @@ def _remote(url: str, options: Mapping[str, Any], field: str) -> Storage:
     if "@" in rest.partition("/")[0]:
         raise ConfigError('has credentials in the URL; give them in options: {"password": {"env": "NAME"}}', path=field)
     if "?" in rest or (not rest.strip("/") and protocol != "memory"):
-        raise ConfigError(f"is not a place to write to; want {protocol}://HOST_OR_BUCKET/PATH", path=field)
+        raise ConfigError(f"is not a place to write to; expected {protocol}://HOST_OR_BUCKET/PATH", path=field)
     revealed, secrets = _reveal(options)
     _check_installed(protocol, field)
     from balog.common.storage.remote import RemoteStorage

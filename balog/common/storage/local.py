@@ -101,7 +101,7 @@ class LocalStorage:
     def _replacing(self, name: str) -> Iterator[IO[bytes]]:
         with self._errors_at(name) as path:
             if path.is_dir():
-                raise StorageError(f"{path}: is a folder, want a file", retryable=False)
+                raise StorageError(f"{path}: is a folder, expected a file", retryable=False)
             # The target of a link is replaced, not the link: users link state files.
             target = path.resolve()
             if target.exists() and not target.is_file():  # a device or a FIFO is written to, not replaced

@@ -94,7 +94,7 @@ def open_ledger(url: str) -> Ledger:
     if not colon or scheme not in LEDGERS:
         kind = scheme if colon else "the ledger"
         forms = ", ".join([_FORMS, *(f"{name}:…" for name in LEDGERS.added())])
-        raise ConfigError(f"{kind!r:.40} is no kind of ledger; want {forms}")
+        raise ConfigError(f"{kind!r:.40} is no kind of ledger; expected {forms}")
     ledger: Ledger = LEDGERS.open(scheme, url, ("known", "record", "close"))
     return ledger
 
@@ -126,7 +126,7 @@ def default_ledger(topics_url: str, group: str) -> Ledger:
 def _open_sqlite(url: str) -> Ledger:
     place, options = _split(url, {"window"})
     if not place:
-        raise ConfigError("sqlite: names no file; want sqlite:PATH")
+        raise ConfigError("sqlite: names no file; expected sqlite:PATH")
     ledger = SqliteLedger(local_path(place, "sqlite"), _window(options))
     _check_place(ledger.path, "name another file")
     return ledger
@@ -142,7 +142,7 @@ def _check_place(path: Path, advice: str) -> None:
 
 def _open_none(url: str) -> Ledger:
     if _split(url, set())[0]:
-        raise ConfigError("none: takes no place; want none: alone")
+        raise ConfigError("none: takes no place; expected none: alone")
     return NoLedger()
 
 

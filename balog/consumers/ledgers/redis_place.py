@@ -49,10 +49,10 @@ class RedisPlace:
         if "@" in place:
             raise ConfigError(f"a {user}'s URL has no user and no password in it; say ?username=…&password.env=NAME")
         if not _PLACE.fullmatch(place):
-            raise ConfigError(f"want redis://HOST:PORT/DB for a {user}, where DB is the number of a database")
+            raise ConfigError(f"expected redis://HOST:PORT/DB for a {user}, where DB is the number of a database")
         sources = {name: options[key] for name in ("env", "file") if (key := f"password.{name}") in options}
         if len(sources) > 1:
-            raise ConfigError("password.env and password.file: want one of the two")
+            raise ConfigError("password.env and password.file: expected one of the two")
         username = options.get("username")
         if username is not None and not sources:
             raise ConfigError(f"a {user}'s username needs a password.env or a password.file", path="username")
@@ -77,7 +77,7 @@ class RedisPlace:
                 health_check_interval=30,
             )
         except ValueError:
-            raise ConfigError(f"the {user}'s redis URL can't be read; want redis://HOST:PORT/DB") from None
+            raise ConfigError(f"the {user}'s redis URL can't be read; expected redis://HOST:PORT/DB") from None
         known = self.client.connection_pool.connection_kwargs
         self.name = f"{known.get('host', 'localhost')}:{known.get('port', 6379)}/{known.get('db', 0)}"
 
@@ -141,7 +141,7 @@ def option_seconds(user: str, name: str, text: str | None, default: float) -> fl
     except ValueError:
         value = math.nan
     if not 0 < value <= LONGEST_SECONDS:
-        raise ConfigError(f"a {user}'s {name} {text!r:.40} can't be; want seconds, more than 0")
+        raise ConfigError(f"a {user}'s {name} {text!r:.40} can't be; expected seconds, more than 0")
     return value
 
 

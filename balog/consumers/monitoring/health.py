@@ -169,5 +169,5 @@ def read_address(listen: str) -> tuple[str, int]:
     """
     host, colon, port = listen.rpartition(":")
     if not (colon and port.isascii() and port.isdigit() and int(port) <= 65535) or (":" in host and host[0] != "["):
-        raise ConfigError(f"cannot listen at {listen!r:.200}: want {_FORMS}")
+        raise ConfigError(f"cannot listen at {listen!r:.200}: expected {_FORMS}")
     return host.strip("[]") or _LOOPBACK, int(port)

@@ -50,11 +50,11 @@ class EngineSettings:
         for name in ("concurrency", "pollers", "batch", "max_attempts"):
             value = getattr(self, name)
             if not isinstance(value, int) or value < 1:
-                raise ConfigError(f"{name} {value!r} can't be; want a whole number from 1")
+                raise ConfigError(f"{name} {value!r} can't be; expected a whole number from 1")
         if self.prefetch is not None and (not isinstance(self.prefetch, int) or self.prefetch < 0):
-            raise ConfigError(f"prefetch {self.prefetch!r} can't be; want a whole number from 0")
+            raise ConfigError(f"prefetch {self.prefetch!r} can't be; expected a whole number from 0")
         if self.unwanted not in get_args(Unwanted):
-            raise ConfigError(f"unwanted {self.unwanted!r} can't be; want one of {', '.join(get_args(Unwanted))}")
+            raise ConfigError(f"unwanted {self.unwanted!r} can't be; expected one of {', '.join(get_args(Unwanted))}")
 
     def backoff(self, until_empty: bool) -> Backoff:
         """Return the backoff of consumers that declare none."""

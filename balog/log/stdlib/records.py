@@ -56,7 +56,7 @@ class Naming(NamedTuple):
         """
         for name, value in (("channel", channel), ("prefix", prefix)):
             if value is not None and not isinstance(value, str):
-                raise ConfigError(f"{name} is {type(value).__name__}; want a text", where)
+                raise ConfigError(f"{name} is {type(value).__name__}; expected a text", where)
         return cls(channel, prefix)
 
     def of(self, name: str, recorder: Recorder) -> str:

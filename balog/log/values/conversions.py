@@ -70,10 +70,10 @@ def check_encoders(encoders: Mapping[Any, Any]) -> None:
     """
     where = "configure(encoders=…)"
     if not isinstance(encoders, Mapping):
-        raise ConfigError(f"want {{MyType: function}}, not {type(encoders).__name__}", where)
+        raise ConfigError(f"expected {{MyType: function}}, not {type(encoders).__name__}", where)
     for kind, encoder in encoders.items():
         if not isinstance(kind, type):
-            raise ConfigError(f"{str(kind)[:80]!r} is not a class; want {{MyType: function}}", where)
+            raise ConfigError(f"{str(kind)[:80]!r} is not a class; expected {{MyType: function}}", where)
         if kind in JSON_TYPES:
             raise ConfigError(f"{kind.__name__} has its own form in JSON; name a class of your own", where)
         if not callable(encoder):

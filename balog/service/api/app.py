@@ -86,7 +86,7 @@ class Application:
 
     async def _post(self, scope: Scope, receive: Receive, send: Send) -> int:
         if scope["method"] != "POST":
-            raise ApiError(405, "want POST", headers={"Allow": "POST"})
+            raise ApiError(405, "expected POST", headers={"Allow": "POST"})
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         reply = await self._events.post(scope["query_string"], headers, receive)
         answer = [_JSON, (b"content-length", str(len(reply.body)).encode())]

@@ -71,11 +71,11 @@ def content_form(content_type: str) -> Form:
     kind, *parameters = (part.strip() for part in content_type.lower().split(";"))
     form = _FORMS.get(kind)
     if form is None:
-        raise ApiError(415, f"Content-Type {kind!r:.100} is not supported; want {_WANTED}")
+        raise ApiError(415, f"Content-Type {kind!r:.100} is not supported; expected {_WANTED}")
     for parameter in parameters:
         name, _, value = parameter.partition("=")
         if name.strip() == "charset" and value.strip(' "') not in ("utf-8", "utf8", "us-ascii"):
-            raise ApiError(415, f"charset {value!r:.40} is not supported; want utf-8")
+            raise ApiError(415, f"charset {value!r:.40} is not supported; expected utf-8")
     return form
 
 
@@ -130,7 +130,7 @@ def inflate(body: bytes, encoding: str, limit: int) -> bytes:
     if encoding not in ("gzip", "x-gzip", "zstd"):
         raise ApiError(
             415,
-            f"Content-Encoding {encoding!r:.40} is not supported; want gzip or zstd",
+            f"Content-Encoding {encoding!r:.40} is not supported; expected gzip or zstd",
             headers={"Accept-Encoding": "gzip, zstd"},
         )
     parts: list[bytes] = []
@@ -144,7 +144,7 @@ def inflate(body: bytes, encoding: str, limit: int) -> bytes:
     except BatchError as error:
         raise ApiError(400, f"the body {error}") from None
     except MissingExtraError:
-        raise ApiError(415, "zstd is not installed here; want gzip", headers={"Accept-Encoding": "gzip"}) from None
+        raise ApiError(415, "zstd is not installed here; expected gzip", headers={"Accept-Encoding": "gzip"}) from None
     return b"".join(parts)
 
 
@@ -181,7 +181,7 @@ def split(body: bytes, form: Form, limit: int) -> Items:
         return Items(lines, False)
     begin = body.lstrip(_SPACE)[:1]
     if not begin:
-        raise ApiError(400, "the body is empty; want an event, an array of events, or lines")
+        raise ApiError(400, "the body is empty; expected an event, an array of events, or lines")
     try:
         str(body, "utf-8")
         if begin != b"[":

@@ -162,7 +162,7 @@ def _number(request: Request, name: str, least: int = 0, most: int = _MAX_NUMBER
     if text is None:
         return None
     if not (text.isascii() and text.isdigit() and len(text) <= 8 and least <= int(text) <= most):
-        raise ApiError(422, f"{name}: want a number from {least} to {most}")
+        raise ApiError(422, f"{name}: expected a number from {least} to {most}")
     return int(text)
 
 

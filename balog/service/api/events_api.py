@@ -79,7 +79,7 @@ class EventsApi:
         options = _options(query, form)
         key = headers.get("idempotency-key")
         if key is not None and not _KEY.fullmatch(key):
-            raise ApiError(400, "Idempotency-Key: want 1 to 200 visible characters of ASCII")
+            raise ApiError(400, "Idempotency-Key: expected 1 to 200 visible characters of ASCII")
         body = await read_body(receive, headers, self._limits, self._budget)
         size = len(body)
         try:
@@ -87,7 +87,7 @@ class EventsApi:
             encoding = headers.get("content-encoding", "")
             if not body and "upgrade" in headers:  # the parser takes the body for another protocol
                 raise ApiError(
-                    400, "want HTTP/1.1 and no Upgrade, which loses the body", headers={"Connection": "close"}
+                    400, "expected HTTP/1.1 and no Upgrade, which loses the body", headers={"Connection": "close"}
                 )
             protobuf = _protobuf_parameters(options, caller) if form == "protobuf" else None
             if encoding or size > _IN_LOOP_BYTES:
@@ -219,9 +219,9 @@ def _options(query: bytes, form: Form) -> dict[str, str]:
             hint = "; it is for application/x-protobuf" if name in ("type", "version", "channel") else ""
             raise ApiError(400, f"there is no parameter {name!r:.60}{hint}")
     if found.get("items", "all") not in ("all", "failed"):
-        raise ApiError(400, "items: want all or failed")
+        raise ApiError(400, "items: expected all or failed")
     if found.get("failed", "keep") not in ("keep", "drop"):
-        raise ApiError(400, "failed: want keep or drop")
+        raise ApiError(400, "failed: expected keep or drop")
     return found
 
 

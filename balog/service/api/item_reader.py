@@ -144,7 +144,7 @@ class ItemReader:
         if "cls_type" in found:
             return self._wrap(item, found, caller, fresh_id, may_wait)
         if "schema" not in found:
-            raise EventError("want an event, with schema, header and payload, or a payload with cls_type")
+            raise EventError("expected an event, with schema, header and payload, or a payload with cls_type")
         event = decode_checked(item, found) if "payload" in found else decode(item)
         return self._validate(event, caller, "$.payload", may_wait)
 
@@ -154,7 +154,7 @@ class ItemReader:
         """Make an event from a bare payload. A payload without a version gets the latest one."""
         type = found["cls_type"]
         if not isinstance(type, str):
-            raise EventError("want a text", "$.cls_type")
+            raise EventError("expected a text", "$.cls_type")
         payload = Raw(item.strip())
         if "version" not in found and (latest := self._latest_version(type, may_wait)) is not None:
             payload = Raw(msgspec.json.encode({**_members.decode(item), "version": latest}))
@@ -218,15 +218,15 @@ class ItemReader:
             )
 
         if type is not None and not declared_type:
-            return reject(422, Problem(f"{path}.cls_type", "want a text that names a type"))
+            return reject(422, Problem(f"{path}.cls_type", "expected a text that names a type"))
         if len(declared_type) > _MAX_TYPE:
             return reject(422, Problem(f"{path}.cls_type", f"more than {_MAX_TYPE} characters"))
         if not caller.is_for(declared_type):
             return reject(403, Problem(f"{path}.cls_type", "the token is not for this type"))
         if not declared_type and not self._accepts_unknown:
-            return reject(422, Problem(f"{path}.cls_type", "missing; want the name of a type that is registered"))
+            return reject(422, Problem(f"{path}.cls_type", "missing; expected the name of a type that is registered"))
         if version is not None and not declared_version:
-            return reject(422, Problem(f"{path}.version", "want a text, such as 1.0.0"))
+            return reject(422, Problem(f"{path}.version", "expected a text, such as 1.0.0"))
         try:
             if violations is None:
                 validator = (
@@ -321,7 +321,7 @@ def _read_members(item: bytes) -> dict[str, Any]:
     try:
         head: dict[str, Any] = msgspec.structs.asdict(_top_decoder.decode(item))
     except msgspec.ValidationError:
-        raise EventError("want a JSON object") from None
+        raise EventError("expected a JSON object") from None
     except (msgspec.DecodeError, RecursionError) as error:
         raise EventError(f"not JSON: {split_refusal(error)[0]}") from None
     return {name: value for name, value in head.items() if value is not UNSET}
@@ -356,7 +356,7 @@ def _check_utf8(item: bytes) -> None:
 
 def _channel(type: str) -> str:
     if not 1 <= len(type) <= _MAX_TYPE:
-        raise EventError(f"want the name of a type, of at most {_MAX_TYPE} characters", "$.cls_type")
+        raise EventError(f"expected the name of a type, of at most {_MAX_TYPE} characters", "$.cls_type")
     return type
 
 

@@ -67,10 +67,10 @@ def routes(service: ServiceContext) -> list[Route]:
         wanted, message = request.query_params.get("mode", "backward"), request.query_params.get("message", "")
         mode = next((mode for mode in _MODES if mode == wanted), None)
         if mode is None:
-            raise ApiError(422, f"mode: want one of {', '.join(_MODES)}")
+            raise ApiError(422, f"mode: expected one of {', '.join(_MODES)}")
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind not in _FORMS:
-            raise ApiError(415, f"want {FORMS['json']}, or {FORMS['protobuf']} for a .proto file")
+            raise ApiError(415, f"expected {FORMS['json']}, or {FORMS['protobuf']} for a .proto file")
         schema = Schema(type, version, _FORMS[kind], await read_whole(request, MAX_SCHEMA_BYTES, "schema"), message)
         verdict: CompatibilityReport = await run_in_threadpool(service.registry.register, schema, mode)
         return json_response(verdict, 201)

@@ -159,7 +159,7 @@ class Tokens:
         scheme, _, token = authorization.partition(" ")
         token = token.strip()
         if scheme.lower() != "bearer" or not token:
-            raise _unauthorized("want the header Authorization: Bearer TOKEN", "")
+            raise _unauthorized("expected the header Authorization: Bearer TOKEN", "")
         self._refresh()
         digest = _digest(token) if len(token) <= _MAX_TOKEN else ""
         found = self._principals.get(digest)

@@ -33,7 +33,7 @@ def read_document(data: bytes, source: str = "") -> tuple[ControlDocument | None
     if isinstance(plain, dict) and isinstance(plain.get("$schema"), str):
         del plain["$schema"]  # for editors
     twice = islice(find_duplicate_keys(data.removeprefix(b"\xef\xbb\xbf")), _MAX_TWICE)
-    repeated = [ConfigError("this key is there twice; want it once", source, place) for place in twice]
+    repeated = [ConfigError("this key is there twice; expected once", source, place) for place in twice]
     found = [*repeated, *problems(plain, ControlDocument, source)]
     document, left_out, original = intact(plain, ControlDocument)
     if document is None:

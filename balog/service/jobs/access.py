@@ -30,7 +30,7 @@ def access_problems(access: DocumentAccess) -> Iterator[ConfigError]:
             Networks([block])
         except ValueError:
             yield ConfigError(
-                f"{block[:60]!r} is not a network; want 10.1.0.0/16, fd00::/8 or an address",
+                f"{block[:60]!r} is not a network; expected 10.1.0.0/16, fd00::/8 or an address",
                 path=f"$.{_SETTING}.networks[{number}]",
             )
 

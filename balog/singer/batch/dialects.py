@@ -97,7 +97,7 @@ def _named(declared: Any, what: str) -> tuple[str | None, dict[str, Any]]:
         raise BatchError(f"$.{what}: is neither a name nor an object with one")
     name, options = declared.get("name"), declared.get("options")
     if not (name is None or isinstance(name, str)) or not (options is None or isinstance(options, dict)):
-        raise BatchError(f"$.{what}: want a name and, if any, options")
+        raise BatchError(f"$.{what}: expected a name and, if any, options")
     if what == "compression" and (declared.get("enabled") is False or (name is None and "name" in declared)):
         return "none", {}
     return (name.strip().lower() if name is not None else None), options or {}

@@ -45,7 +45,7 @@ class Order:
                 return times.rank(value)
             except ValueError:
                 if self.kind == "time":
-                    raise ValueError("want a time in RFC 3339 format") from None
+                    raise ValueError("expected a time in RFC 3339 format") from None
         if self.kind in ("number", "any") and is_number(value):
             return value
         if self.kind == "number" and isinstance(value, str):  # as some taps keep numbers in their state
@@ -56,7 +56,7 @@ class Order:
         if self.kind in ("text", "any") and isinstance(value, str):
             return value
         actual = "NaN or infinity" if isinstance(value, (float, Decimal)) else type(value).__name__
-        raise ValueError(f"want {_WANTED[self.kind]}, not {actual}")
+        raise ValueError(f"expected {_WANTED[self.kind]}, not {actual}")
 
     def is_before(self, one: Any, other: Any) -> bool:
         """Return whether one value is smaller than the other.

@@ -47,7 +47,7 @@ def state_of(document: Any, streams: Collection[str] | None, source: str = "", l
     """Return the state that a JSON document has; see ``read_state``."""
     value, path = _unwrapped(document)
     if not isinstance(value, dict):
-        raise ConfigError(f"want a state, an object, not {_kind(value)}", source, path)
+        raise ConfigError(f"expected a state, an object, not {_kind(value)}", source, path)
     if value and log is None:
         import balog
 
@@ -56,11 +56,13 @@ def state_of(document: Any, streams: Collection[str] | None, source: str = "", l
     if marks is None:
         marks = {}
     if not isinstance(marks, dict):
-        raise ConfigError(f"want an object, a member for each stream, not {_kind(marks)}", source, f"{path}.bookmarks")
+        raise ConfigError(
+            f"expected an object, a member for each stream, not {_kind(marks)}", source, f"{path}.bookmarks"
+        )
     for name, entry in marks.items():
         if entry is not None and not isinstance(entry, dict):
             place = f"{path}.bookmarks[{name!r}]"
-            raise ConfigError(f"want an object, as {{replication key: value}}, not {_kind(entry)}", source, place)
+            raise ConfigError(f"expected an object, as {{replication key: value}}, not {_kind(entry)}", source, place)
     known = [*marks, *filter(None, [State(value).currently_syncing])] if streams is None else streams
     unknown = sorted(set(marks) - set(known))
     if marks and len(unknown) == len(marks):

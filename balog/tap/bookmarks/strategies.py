@@ -96,8 +96,8 @@ def make_strategy(strategy: Any) -> BookmarkStrategy:
             try:
                 inspect.signature(strategy).bind({}, 1)
             except TypeError as error:
-                raise TapError(f"bookmark_strategy: want a function of record and count: {error}") from None
+                raise TapError(f"bookmark_strategy: expected a function of record and count: {error}") from None
         return _Function(strategy)
     raise TapError(
-        f"bookmark_strategy={strategy!r}: want end_of_stream, tap.every_n(…), tap.every_seconds(…) or a function"
+        f"bookmark_strategy={strategy!r}: expected end_of_stream, tap.every_n(…), tap.every_seconds(…) or a function"
     )

@@ -89,7 +89,7 @@ def default_metadata(stream: StreamDeclaration, schema: dict[str, Any], visitors
         if values.get("inclusion", "available") not in ("available", "automatic", "unsupported"):
             raise TapError(
                 f"stream {stream.name!r}: the inclusion of {path!r} is {values['inclusion']!r}; "
-                "want available, automatic or unsupported"
+                "expected available, automatic or unsupported"
             )
     return {path: values for path, values in metadata.items() if values}
 

@@ -140,9 +140,9 @@ def make_spec(declaration: Any) -> ConfigSpec:
         return ConfigSpec(_schema_from(declaration, "config_spec"))
     if isinstance(declaration, (list, tuple)):
         if not all(isinstance(name, str) and name for name in declaration):
-            raise TapError(f"config_spec={declaration!r:.100}: want names of settings")
+            raise TapError(f"config_spec={declaration!r:.100}: expected names of settings")
         return ConfigSpec({**_OPEN, "properties": {name: {} for name in declaration}, "required": list(declaration)})
-    raise TapError(f"config_spec={declaration!r:.100}: want a list of names, a dict or the path of a JSON file")
+    raise TapError(f"config_spec={declaration!r:.100}: expected a list of names, a dict or the path of a JSON file")
 
 
 def _document(path: str | os.PathLike[str]) -> tuple[Any, str]:
@@ -161,7 +161,7 @@ def _document(path: str | os.PathLike[str]) -> tuple[Any, str]:
 
 def _schema_from(document: Any, place: str) -> dict[str, Any]:
     if not isinstance(document, Mapping):
-        raise TapError(f"{place}: want an object: a sample config, or a JSON Schema of one")
+        raise TapError(f"{place}: expected an object: a sample config, or a JSON Schema of one")
     wanted = document.get("type")
     is_typed = wanted == "object" or (isinstance(wanted, list) and "object" in wanted)
     if not (is_typed or "$schema" in document or isinstance(document.get("properties"), Mapping)):

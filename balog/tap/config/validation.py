@@ -73,9 +73,9 @@ def _reason(error: Any) -> str:
         wanted = [words for name, (words, _) in _TYPES.items() if name in kind.types]
         wanted = [word for word in wanted if word != "null"] + [word for word in wanted if word == "null"]
         actual = next(words for words, made in _TYPES.values() if isinstance(error.instance, made))
-        return f"want {' or '.join(wanted)}, got {actual}"
+        return f"expected {' or '.join(wanted)}, got {actual}"
     if kind.name == "format" and kind.format in _FORMAT_WORDS:
-        return f"want {_FORMAT_WORDS[kind.format]}"
+        return f"expected {_FORMAT_WORDS[kind.format]}"
     from balog.registry.reasons import describe_error  # imported only for errors: the registry is slow to import
 
     return describe_error(error)

@@ -104,7 +104,9 @@ def _best(text: str) -> dict[str, str]:
         raise SourceError(
             "the server rejected the request, and does not ask for HTTP Digest; is this the right sign-in?"
         )
-    raise SourceError("the server asks for a kind of HTTP Digest that is not supported: want MD5 or SHA-256, qop auth")
+    raise SourceError(
+        "the server asks for a kind of HTTP Digest that is not supported: expected MD5 or SHA-256, qop auth"
+    )
 
 
 def _escaped(text: str) -> str:

@@ -69,5 +69,5 @@ def cookie(name: str, credential: Text) -> Bearer:
         TapError: a cookie cannot have this name.
     """
     if not name or not all("!" <= char <= "~" and char not in '()<>@,;:\\"/[]?={}' for char in name):
-        raise TapError(f"cookie({name!r:.100}): want a name of letters, digits, - and _")
+        raise TapError(f"cookie({name!r:.100}): expected a name of letters, digits, - and _")
     return Bearer(credential, "Cookie", f"{name}=")

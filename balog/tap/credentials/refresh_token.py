@@ -54,7 +54,7 @@ class RefreshToken(TokenGrant):
     ) -> None:
         super().__init__(url, client_id, client_secret, **options)
         if config_path is not None and token_file is not None:
-            raise TapError("RefreshToken(…, config_path=…, token_file=…): want one file for new refresh tokens")
+            raise TapError("RefreshToken(…, config_path=…, token_file=…): expected one file for new refresh tokens")
         self._first = refresh_token
         self._identity = f"{url}\n{client_id}\n{refresh_token}"
         self._store = token_store(token_file) if config_path is None else TokenStore(config_path, key)

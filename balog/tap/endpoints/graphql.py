@@ -261,7 +261,7 @@ def _paging_of(text: str | None) -> Paging | None:
         sized = options if "size=" in options else f"size=100 {options}"
         text = f"{_CONNECTION} {sized}"
     elif kind.partition(":")[0] not in ("cursor", "offset", "page"):
-        raise ValueError(f"paging={text!r}: want connection, cursor:PATH, offset or page")
+        raise ValueError(f"paging={text!r}: expected connection, cursor:PATH, offset or page")
     try:
         return named_paging(text, "field")
     except ValueError as error:

@@ -39,7 +39,7 @@ def body_of(answer: Any) -> dict[str, Any]:
             raise HttpError(f"the source answered {status} without GraphQL errors", answer) from None
         raise
     if not isinstance(body, dict):
-        raise SourceError("the source answered JSON that is not a GraphQL response: want an object with data")
+        raise SourceError("the source answered JSON that is not a GraphQL response: expected an object with data")
     errors = errors_of(body)
     if any(_is_rate_limited(error) for error in errors):
         raise RateLimitedError(f"the source answered {summary(errors)}", headers_of(answer))

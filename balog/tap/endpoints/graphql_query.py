@@ -56,7 +56,7 @@ def parse_field(text: str) -> FieldStep:
     """
     match = _FIELD.fullmatch(text)
     if match is None or (match[3] is not None and not match[3].strip()):
-        raise ValueError(f"{text.strip()!r} is not a field; want a name, with its arguments in parentheses")
+        raise ValueError(f"{text.strip()!r} is not a field; expected a name, with its arguments in parentheses")
     return FieldStep(match[1] or match[2], match[2], (match[3] or "").strip())
 
 
@@ -68,7 +68,7 @@ def parse_variable(text: str) -> Variable:
     """
     match = _VARIABLE.fullmatch(text)
     if match is None:
-        raise ValueError(f"{text!r} is not a variable; want a name and a type, as in 'since: DateTime'")
+        raise ValueError(f"{text!r} is not a variable; expected a name and a type, as in 'since: DateTime'")
     return Variable(match[1], "".join(match[2].split()))
 
 

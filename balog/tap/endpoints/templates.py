@@ -86,11 +86,11 @@ class Template:
         for literal, name, form, conversion in pieces:
             if name is not None and (conversion or not _NAME.fullmatch(name)):
                 raise ValueError(
-                    f"{text!r}: {{{name}}} is not a placeholder; want {{bookmark}}, {{id}} or {{config.x}}"
+                    f"{text!r}: {{{name}}} is not a placeholder; expected {{bookmark}}, {{id}} or {{config.x}}"
                 )
             if form and form not in ("unix", "unix_ms", "date") and "%" not in form:
                 raise ValueError(
-                    f"{text!r}: {form!r} is not a format; want unix, unix_ms, date or codes such as %Y-%m-%d"
+                    f"{text!r}: {form!r} is not a format; expected unix, unix_ms, date or codes such as %Y-%m-%d"
                 )
             self._pieces.append((literal, name, form or ""))
         self.names = [name for _, name, _ in self._pieces if name is not None]
@@ -124,7 +124,9 @@ class Template:
                 if isinstance(value, (float, Decimal)) and finite(value):  # ids whose type is number
                     value = int(value) if value == int(value) else value
                 elif isinstance(value, bool) or not isinstance(value, (str, int)):
-                    raise SourceError(f"the path {self.text!r} needs {name!r}: want a text or a number, as in an id")
+                    raise SourceError(
+                        f"the path {self.text!r} needs {name!r}: expected a text or a number, as in an id"
+                    )
                 if value in ("", ".", ".."):
                     raise SourceError(f"the path {self.text!r} needs {name!r}: {value!r} can't be part of a path")
                 made.append(quote(str(value), safe=""))

@@ -272,7 +272,7 @@ class Client:
 
 def _checked(url: str) -> str:
     if not isinstance(url, str):
-        raise ConfigError("is not a URL; want https://HOST…", path="base_url")
+        raise ConfigError("is not a URL; expected https://HOST…", path="base_url")
     check_url(url, "base_url")
     if urlsplit(url).query:
         raise ConfigError("has a query in it; pass that to the client", path="base_url")

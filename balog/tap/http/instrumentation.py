@@ -34,7 +34,7 @@ def instrument(session: _Session, policy: Policy | None = None, *, timeout: floa
     """
     send = getattr(session, "send", None)
     if not callable(send) or getattr(send, "is_instrumented", False):
-        raise TapError(f"instrument({type(session).__name__}): want a session with send() that is not instrumented")
+        raise TapError(f"instrument({type(session).__name__}): expected a session with send() that is not instrumented")
     is_requests = any(kind.__module__.partition(".")[0] == "requests" for kind in type(session).__mro__)
     session.send = _Sender(send, policy or Policy(), timeout if is_requests else None)  # type: ignore[attr-defined]
     return session

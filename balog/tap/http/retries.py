@@ -67,7 +67,7 @@ class Policy:
         for name in ("first", "longest", "total"):
             check_number(f"a retry policy: {name}", getattr(self, name))
         if max(self.first, self.longest) > _DAY:
-            raise TapError(f"a retry policy: waits of {max(self.first, self.longest)} seconds: want at most {_DAY}")
+            raise TapError(f"a retry policy: waits of {max(self.first, self.longest)} seconds: expected at most {_DAY}")
         self.backoff = Backoff(min(self.first, self.longest), self.longest)
         self.statuses, self.also = frozenset(self.statuses), tuple(self.also)
 

@@ -44,7 +44,7 @@ class _Options(dict[str, str]):
         for word in words:
             name, equals, value = word.partition("=")
             if not equals or not value or name in self:
-                raise ValueError(f"{word!r}: want NAME=VALUE, each name once")
+                raise ValueError(f"{word!r}: expected NAME=VALUE, each name once")
             self[name] = value
 
     def take(self, name: str, default: str | None = None) -> str | None:
@@ -56,7 +56,7 @@ class _Options(dict[str, str]):
         if text is None and is_needed:
             raise ValueError(f"{self.kind!r} needs {name}=, as in '{self.kind} {name}=100'")
         if text is not None and (not text.isdecimal() or int(text) < least):
-            raise ValueError(f"{name}={text}: want a whole number, at least {least}")
+            raise ValueError(f"{name}={text}: expected a whole number, at least {least}")
         return None if text is None else int(text)
 
     def body_path(self, path: str) -> str:

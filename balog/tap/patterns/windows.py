@@ -60,9 +60,9 @@ def date_windows(
         check_number(f"date_windows: {name}", length, least=0)
     lengths = [bool(days), bool(months), step is not None]
     if sum(lengths) != 1 or (step is not None and step <= timedelta(0)):
-        raise TapError("date_windows: want one of days=…, months=… and step=…, and more than 0")
+        raise TapError("date_windows: expected one of days=…, months=… and step=…, and more than 0")
     if overlap < timedelta(0):
-        raise TapError("date_windows: want an overlap of 0 or more")
+        raise TapError("date_windows: expected an overlap of 0 or more")
     zone = zone or timezone.utc
     first, last = _parsed(start), _parsed(end)
     if not isinstance(first, datetime) and not isinstance(last, datetime):
@@ -174,7 +174,7 @@ def _instant(at: date, zone: tzinfo) -> datetime:
 def _parsed(value: str | date) -> date:
     if not isinstance(value, str):
         if not isinstance(value, date):
-            raise TapError(f"date_windows: want a datetime, a date or a text, not {type(value).__name__}")
+            raise TapError(f"date_windows: expected a datetime, a date or a text, not {type(value).__name__}")
         return value
     match = times.TIME.fullmatch(value.strip())
     try:
@@ -187,7 +187,7 @@ def _parsed(value: str | date) -> date:
         micro = int((fraction or "")[:6].ljust(6, "0"))
         return datetime(int(year), int(month), int(day), int(hour), int(minute), int(second or 0), micro, zone)
     except ValueError:
-        raise TapError(f"date_windows: want an ISO 8601 time, not {value[:60]!r}") from None
+        raise TapError(f"date_windows: expected an ISO 8601 time, not {value[:60]!r}") from None
 
 
 def _text(at: date) -> str:

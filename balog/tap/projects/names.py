@@ -37,7 +37,7 @@ def project_name(text: str) -> str:
     if not _PROJECT.fullmatch(text) or len(text) > _MAX_LENGTH:
         shown = _joined(text, "-", "cool").removeprefix("tap-")
         raise ConfigError(
-            f"{text!r:.100} is not a tap's name; want tap- and lower-case characters, such as tap-{shown}"
+            f"{text!r:.100} is not a tap's name; expected tap- and lower-case characters, such as tap-{shown}"
         )
     return text
 

@@ -184,7 +184,7 @@ class Compiler:
     ) -> Callable[[Any], Any]:
         # Try the types in the schema's order, with null last as the least informative.
         targets = [TO[name] for name in sorted(types, key="null".__eq__) if name in TO] if coerces else []
-        wanted = "want " + " or ".join(TYPE_WORDS.get(name, name) for name in types)
+        wanted = "expected " + " or ".join(TYPE_WORDS.get(name, name) for name in types)
         epoch, hint = None, ""
         if "string" in types and schema.get("format") in FORMATS:  # other types do not become formatted strings
             targets = [target for target in targets if target is not TO["string"]]

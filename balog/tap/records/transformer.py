@@ -154,4 +154,4 @@ def _record(record: Any) -> dict[str, Any]:
     found = record if isinstance(record, dict) else simplify(record)
     if isinstance(found, dict):
         return found
-    raise MismatchError(f"want a record, which is an object, got {type_name(record)}")
+    raise MismatchError(f"expected a record, which is an object, got {type_name(record)}")

@@ -109,7 +109,7 @@ def anything(value: Any) -> Any:
     if type(simple) is list:
         return _any_array(simple)
     if not finite(simple):
-        raise MismatchError("want a number that JSON can write, got one that is not finite")
+        raise MismatchError("expected a number that JSON can write, got one that is not finite")
     return simple
 
 
@@ -137,7 +137,7 @@ def real(kind: type, is_null_for_none: bool, maker: Callable[[Any], Any]) -> Cal
 
     def refuse_it() -> None:
         if not is_null_for_none:
-            raise MismatchError("want a number that JSON can write, got one that is not finite")
+            raise MismatchError("expected a number that JSON can write, got one that is not finite")
 
     if maker is as_it_is:  # most numbers
         return lambda value: value if is_finite(value) else refuse_it()
@@ -152,7 +152,7 @@ def whole(as_text: Callable[[Any], Any] | None) -> Callable[[Any], Any]:
         if made is not NOTHING:
             return made
         if as_text is None:
-            raise MismatchError("want an integer, got a number with a fraction")
+            raise MismatchError("expected an integer, got a number with a fraction")
         return as_text(TO["string"](value))
 
     return make
@@ -170,7 +170,7 @@ def formatted(format: str, is_nullable: bool, coerces: bool) -> Callable[[Any], 
                 return made
             if is_nullable and not value:
                 return None
-        raise MismatchError(f"want a string of the format {format}, got another string")
+        raise MismatchError(f"expected a string of the format {format}, got another string")
 
     return make
 

@@ -46,7 +46,7 @@ def infer(records: Iterable[Mapping[str, Any]], most: int = MOST, keys: Iterable
     for record in islice(records, most):
         try:
             if not isinstance(record, Mapping):
-                raise TypeError(f"want an object; found {type(record).__name__}")
+                raise TypeError(f"expected an object; found {type(record).__name__}")
             seen.add(
                 encode({name: time_text(value) if type(value) is datetime else value for name, value in record.items()})
             )

@@ -52,7 +52,7 @@ def resolve_target(documents: Documents, target: Target, depth: int = 2) -> dict
     check(target.node, target.document.name)
     found = _Resolver(documents, depth).root(target)
     if not isinstance(found, dict):
-        raise fault("want a schema of records, an object", target.document.name, target.steps)
+        raise fault("expected a schema of records, an object", target.document.name, target.steps)
     draft = target.document.root.get("$schema") if isinstance(target.document.root, dict) else None
     return {"$schema": draft, **found} if draft else found
 
@@ -118,7 +118,7 @@ class _Resolver:
     def _follow(self, at: Target, name: str, chain: tuple[int, ...]) -> Any:
         reference, source, steps = at.node[name], at.document.name, (*at.steps, name)
         if not isinstance(reference, str):
-            raise fault(f"want a text; found {type(reference).__name__}", source, steps)
+            raise fault(f"expected a text; found {type(reference).__name__}", source, steps)
         target = self._documents.find(reference, at)
         if isinstance(target, str):
             raise fault(f"{reference!r} has no target: {target}", source, steps)

@@ -44,9 +44,9 @@ def schema_of(source: Any, client: Callable[[], Any], stream: str) -> dict[str, 
     elif callable(source):
         found = source(client, stream)
     else:
-        raise SchemaError(f"want a schema, a type or a source of schemas; found {type(source).__name__}", where)
+        raise SchemaError(f"expected a schema, a type or a source of schemas; found {type(source).__name__}", where)
     if not isinstance(found, dict):
-        raise SchemaError(f"want a schema, an object; found {type(found).__name__}", where)
+        raise SchemaError(f"expected a schema, an object; found {type(found).__name__}", where)
     found = flatten(resolve(found, where, documents=Documents(_no_file)))
     kind = found.get("type", "object" if "properties" in found else None)
     if kind is not None and "object" not in ([kind] if isinstance(kind, str) else kind):

@@ -69,7 +69,7 @@ def decimal(precision: int, scale: int, *, null: bool = True) -> dict[str, Any]:
         ValueError: the precision or the scale is out of range.
     """
     if not 0 <= scale <= precision <= 100 or precision == 0:
-        raise ValueError("want a precision of 1 to 100 digits, and a scale of 0 to the precision")
+        raise ValueError("expected a precision of 1 to 100 digits, and a scale of 0 to the precision")
     most = 10 ** (precision - scale)
     step = Decimal(1).scaleb(-scale)
     return _typed("number", null, multipleOf=float(step), exclusiveMinimum=-most, exclusiveMaximum=most)

@@ -73,11 +73,11 @@ def check(schema: Any, source: str = "") -> None:
         if isinstance(node, bool):
             continue
         if not isinstance(node, dict):
-            raise fault(f"want {SCHEMA_WORDS}; found {_quoted(node)}", source, steps)
+            raise fault(f"expected {SCHEMA_WORDS}; found {_quoted(node)}", source, steps)
         for name, value in node.items():
-            want, is_right = SHAPES.get(name, ("", None))
+            words, is_right = SHAPES.get(name, ("", None))
             if is_right is not None and not is_right(value):
-                raise fault(f"want {want}; found {_quoted(value)}", source, (*steps, name))
+                raise fault(f"expected {words}; found {_quoted(value)}", source, (*steps, name))
         if "type" in node:
             _check_type(node["type"], source, (*steps, "type"))
 
@@ -85,7 +85,7 @@ def check(schema: Any, source: str = "") -> None:
 def _check_type(value: Any, source: str, steps: Steps) -> None:
     names = value if isinstance(value, list) else [value]
     if not names:
-        raise fault("want at least one type", source, steps)
+        raise fault("expected at least one type", source, steps)
     for name in names:
         if not isinstance(name, str) or name not in ALL_TYPES:
             raise fault(f"{_quoted(name)} is not a type{suggest(str(name), ALL_TYPES)}", source, steps)

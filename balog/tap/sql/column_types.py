@@ -149,7 +149,7 @@ def _postgres_time(kind: Any, zone: tzinfo, null: bool) -> ColumnType:
         if text in ("infinity", "-infinity"):
             return float(text)
         if (found := _POSTGRES_TIME(text)) is None:
-            return Unfit(text, "want a year from 1 to 9999")
+            return Unfit(text, "expected a year from 1 to 9999")
         if is_local:
             return _time(text).replace(tzinfo=zone)
         return text if is_date else f"{found[1]}T{found[2]}Z"

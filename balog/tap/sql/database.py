@@ -120,7 +120,7 @@ class Database:
         connect: Mapping[str, Any] | None = None,
     ) -> None:
         if page_rows < 1:
-            raise ConfigError("want a number of rows, at least 1", path="page_rows")
+            raise ConfigError("expected a number of rows, at least 1", path="page_rows")
         try:
             options: dict[str, Any] = {"connect_args": dict(connect or {}), "hide_parameters": True}
             parsed = sqlalchemy.make_url(url)
@@ -132,7 +132,7 @@ class Database:
                 options["json_deserializer"] = exact_json
             self.engine = sqlalchemy.create_engine(parsed, **options)
         except (ArgumentError, NoSuchModuleError, ValueError):
-            raise ConfigError("is not a URL of SQLAlchemy: want DIALECT+DRIVER://USER:PASSWORD@HOST/NAME") from None
+            raise ConfigError("is not a URL of SQLAlchemy: expected DIALECT+DRIVER://USER:PASSWORD@HOST/NAME") from None
         except ImportError as error:
             raise ConfigError(f"the URL's driver is not installed: {error}") from None
         name = self.engine.dialect.name

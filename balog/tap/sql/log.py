@@ -86,7 +86,7 @@ class TableLog:
                 connection.execute(_CREATE, {**slot, "plugin": _PLUGIN})
                 found = connection.execute(_SLOT, slot).one()
             if found.plugin != _PLUGIN:
-                raise SourceError(f"the slot {database.slot!r} has the plugin {found.plugin!r}; want {_PLUGIN}")
+                raise SourceError(f"the slot {database.slot!r} has the plugin {found.plugin!r}; expected {_PLUGIN}")
             confirmed: str = found.confirmed_flush_lsn
             earliest = min(positions, key=rank, default=confirmed)
             if not database.has_advanced and rank(earliest) > rank(confirmed):

@@ -34,9 +34,9 @@ def sqlite_type(name: str, zone: tzinfo, *, null: bool) -> ColumnType:
 
     def fit(value: Any) -> Any:
         if type(value) is bytes and convert is not _binary:
-            return Unfit(value, f"want {words or 'a value'}, got bytes")
+            return Unfit(value, f"expected {words or 'a value'}, got bytes")
         if isinstance(value, str) and not value.isascii() and _lone_surrogate(value):
-            return Unfit(value, "want a text in UTF-8, got other bytes")
+            return Unfit(value, "expected a text in UTF-8, got other bytes")
         return convert(value)
 
     schema = dict(ANY_JSON) if kind.schema is None else kind.schema(null=null)
@@ -69,11 +69,11 @@ def _json(value: Any) -> Any:
     try:
         return exact_json(value, int) if isinstance(value, str) else value
     except (ValueError, RecursionError):
-        return Unfit(value, "want JSON, got another string")
+        return Unfit(value, "expected JSON, got another string")
 
 
 def _binary(value: Any) -> Any:
-    return value if isinstance(value, bytes) else Unfit(value, "want bytes, got a value of another type")
+    return value if isinstance(value, bytes) else Unfit(value, "expected bytes, got a value of another type")
 
 
 def _time(value: Any, zone: tzinfo = timezone.utc) -> Any:

@@ -72,7 +72,9 @@ class StreamFinder:
         try:
             found: Iterable[Any] = self._call(providers) or ()
             if isinstance(found, (str, bytes, Stream)):
-                raise TapError(f"{self._title}: returned a {type(found).__name__}: want streams, yielded or in a list")
+                raise TapError(
+                    f"{self._title}: returned a {type(found).__name__}: expected streams, yielded or in a list"
+                )
             for number, stream in enumerate(found, 1):
                 if number > MAX_STREAMS:
                     raise TapError(f"{self._title}: it finds more than {MAX_STREAMS} streams; let the config name some")
@@ -108,11 +110,13 @@ class StreamFinder:
 
     def _checked(self, stream: Any) -> Stream:
         if not isinstance(stream, Stream):
-            raise TapError(f"{self._title}: yielded a {type(stream).__name__}: want Stream(name, records=function, …)")
+            raise TapError(
+                f"{self._title}: yielded a {type(stream).__name__}: expected Stream(name, records=function, …)"
+            )
         name = stream.name
         if not (isinstance(name, str) and len(name) <= MAX_NAME and name.isprintable()):
             raise TapError(
-                f"{self._title}: a stream is named {str(name)[:40]!r}: want a text of at most {MAX_NAME} printable "
+                f"{self._title}: a stream is named {str(name)[:40]!r}: expected a text of at most {MAX_NAME} printable "
                 "characters"
             )
         return stream

@@ -93,7 +93,7 @@ def _resolved(
         made = [each for each in family.values() if isinstance(each, named)]
         if len(made) != 1:
             raise TapError(
-                f"{stream.title}: {setting}={named.__name__}: want a class of one stream; it is one of {len(made)}"
+                f"{stream.title}: {setting}={named.__name__}: expected a class of one stream; it is one of {len(made)}"
             )
         return made[0]
     name = named if isinstance(named, str) else named.name

@@ -90,7 +90,7 @@ class ItemSource:
         found = item.get(self.key) if self.key is not None and isinstance(item, dict) else item
         if isinstance(found, bool) or not isinstance(found, (str, int)) or found == "":
             under = f" under {self.key!r}" if self.key else ""
-            raise SourceError(f"an item has no identity{under}: want a text or a whole number")
+            raise SourceError(f"an item has no identity{under}: expected a text or a whole number")
         return str(found)
 
 

@@ -103,11 +103,11 @@ def check_settings(kind: type, declared: Mapping[str, Any], title: str) -> dict[
     settings.update(declared)
     for name, value in settings.items():
         if value is None and (default := _default(kind, name)) is not None:
-            raise TapError(f"{title}: {name}=None: want {checks[name][1]}; the default is {default!r:.60}")
+            raise TapError(f"{title}: {name}=None: expected {checks[name][1]}; the default is {default!r:.60}")
     for name, value in settings.items():
         is_valid, wanted = checks[name]
         if value is not None and not is_valid(value):
-            raise TapError(f"{title}: {name}={value!r}: want {wanted}")
+            raise TapError(f"{title}: {name}={value!r}: expected {wanted}")
     for name in ("key_properties", "replication_keys"):
         if settings.get(name) is not None:
             settings[name] = list(settings[name])

@@ -247,7 +247,7 @@ def declare(
         TapError: a name is taken, or a setting is invalid.
     """
     if not all(isinstance(name, str) for name in names):
-        raise TapError(f"a stream ({place}): want names, and parentheses after the decorator also without any")
+        raise TapError(f"a stream ({place}): expected names, and parentheses after the decorator also without any")
 
     def decorate(subject: Any) -> Any:
         if isinstance(subject, type):
@@ -256,7 +256,7 @@ def declare(
                 add(family, kind(name, place=place, **settings))
             return subject
         if not callable(subject):
-            raise TapError(f"stream {', '.join(names)!r} ({place}): want a function or a class")
+            raise TapError(f"stream {', '.join(names)!r} ({place}): expected a function or a class")
         made = [Stream(name, place=place, records=subject, **settings) for name in names or (subject.__name__,)]
         for stream in made:
             add(family, stream)
@@ -306,7 +306,7 @@ def stream_kind(subject: Any, place: str) -> Callable[..., Stream]:
     if isinstance(subject, type):
         return subject if issubclass(subject, Stream) else _stream_class(subject, place)
     if not callable(subject):
-        raise TapError(f"({place}): want a function or a class that reads streams")
+        raise TapError(f"({place}): expected a function or a class that reads streams")
     return partial(Stream, records=subject)
 
 

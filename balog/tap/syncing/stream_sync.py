@@ -165,7 +165,7 @@ class StreamSync:
         stop = self.session.stop
         if isinstance(items, (Mapping, str, bytes)):
             raise TapError(
-                f"{self.stream.title}: returned a {type(items).__name__}: want records, yielded or in a list"
+                f"{self.stream.title}: returned a {type(items).__name__}: expected records, yielded or in a list"
             )
         is_inner, monotonic = self.parent is not None, time.monotonic
         due = monotonic() + _FLUSH_SECONDS
@@ -223,7 +223,7 @@ class StreamSync:
         elif kind is Emitted:
             self.emit(item, self.stream.name)
         elif isinstance(item, (Iterator, Set)) or kind is tuple:
-            raise TapError(f"{self.stream.title}: yielded a {kind.__name__}: want a record, or a list of them")
+            raise TapError(f"{self.stream.title}: yielded a {kind.__name__}: expected a record, or a list of them")
         else:
             self.accept(item)
 

@@ -129,9 +129,11 @@ def parse_settings(servers: str, options: Mapping[str, str]) -> Settings:
     where = f"kafka:{servers:.100}"
     for server in servers.split(","):
         if "@" in server:
-            raise ConfigError("kafka: no user in front of a server: want sasl.username=… and sasl.password.env=NAME")
+            raise ConfigError(
+                "kafka: no user in front of a server: expected sasl.username=… and sasl.password.env=NAME"
+            )
         if not _SERVER.fullmatch(server):
-            raise ConfigError(f"{where}: {server!r:.80} is not a server: want HOST:PORT,HOST:PORT")
+            raise ConfigError(f"{where}: {server!r:.80} is not a server: expected HOST:PORT,HOST:PORT")
     client: dict[str, str] = {}
     numbers = {"partitions": -1, "replication": -1}
     for name, value in options.items():
@@ -141,7 +143,7 @@ def parse_settings(servers: str, options: Mapping[str, str]) -> Settings:
         elif name in _OURS:
             raise ConfigError(f"{where}: option {name} is not yours to set: balog's promises rest on it")
         elif name in SECRETS:
-            raise ConfigError(f"{where}: {name} must not be in a URL: want {name}.env=NAME or {name}.file=PATH")
+            raise ConfigError(f"{where}: {name} must not be in a URL: expected {name}.env=NAME or {name}.file=PATH")
         elif dot and secret in SECRETS and kind in ("env", "file"):
             client[secret] = Secret(**{kind: value}).reveal(name)
         else:

@@ -79,5 +79,5 @@ def open_local(url: str) -> LocalTopics:
     """
     path, retention = split_local_url(url)
     if not path:
-        raise ConfigError(f"{url!r} names no folder: want local:PATH")
+        raise ConfigError(f"{url!r} names no folder: expected local:PATH")
     return LocalTopics(path, retention)

@@ -55,7 +55,7 @@ class SqsTopics(Topics):
         polling_period: float | None = None,
     ) -> None:
         if not _REGION.fullmatch(region):
-            raise ConfigError(f"{region!r:.60} is not an AWS region: want a name like eu-central-1")
+            raise ConfigError(f"{region!r:.60} is not an AWS region: expected a name like eu-central-1")
         self.url = f"sqs:{region}?endpoint={endpoint}" if endpoint else f"sqs:{region}"
         self._where = f"sqs:{region}"
         self._account = Account(
@@ -108,7 +108,7 @@ class SqsTopics(Topics):
 def _checked_wait(seconds: float) -> float:
     is_number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
     if not is_number or not 0 <= seconds <= LONGEST_POLL:
-        raise ConfigError(f"polling_period {seconds!r:.60} can't be; want seconds from 0 to {LONGEST_POLL}")
+        raise ConfigError(f"polling_period {seconds!r:.60} can't be; expected seconds from 0 to {LONGEST_POLL}")
     return float(seconds)
 
 
@@ -134,7 +134,7 @@ def open_sqs(url: str) -> SqsTopics:
         raise ConfigError(f"sqs:{region}: there is no option {name!r:.40}; there are {', '.join(_OPTIONS)}")
     create = options.get("create", "yes")
     if create not in _SWITCH:
-        raise ConfigError(f"sqs:{region}: create is {create!r:.40}; want yes or no")
+        raise ConfigError(f"sqs:{region}: create is {create!r:.40}; expected yes or no")
     return SqsTopics(
         region,
         endpoint=options.get("endpoint"),
@@ -163,6 +163,6 @@ def _check_queue_name(name: str) -> None:
     check_name("topic", name)
     if len(name) > _MAX_NAME or not _NAME.fullmatch(name):
         raise ConfigError(
-            f"topic name {name!r:.220} can't be used by SQS: want 1 to {_MAX_NAME} letters, digits, '_' or '-', "
+            f"topic name {name!r:.220} can't be used by SQS: expected 1 to {_MAX_NAME} letters, digits, '_' or '-', "
             "at the end '.fifo' for a FIFO queue"
         )

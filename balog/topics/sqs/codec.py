@@ -102,7 +102,9 @@ def text_attribute(what: str, value: str) -> dict[str, str]:
         MessageError: the text is empty, or has characters that SQS does not accept.
     """
     if not _is_text(value):
-        raise MessageError(f"the {what} {value!r:.100} can't be sent by SQS: want printable characters, at least one")
+        raise MessageError(
+            f"the {what} {value!r:.100} can't be sent by SQS: expected printable characters, at least one"
+        )
     return _string(value)
 
 

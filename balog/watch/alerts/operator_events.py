@@ -59,7 +59,7 @@ def parse_end(text: str, now: datetime) -> datetime:
     except ValueError:
         return now + timedelta(seconds=parse_duration(text))
     if when.tzinfo is None:
-        raise ConfigError(f"{text!r:.40} has no time zone; want 2026-11-24T18:00:00+01:00")
+        raise ConfigError(f"{text!r:.40} has no time zone; expected 2026-11-24T18:00:00+01:00")
     try:
         return when.astimezone(timezone.utc)
     except OverflowError:

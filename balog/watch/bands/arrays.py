@@ -23,7 +23,7 @@ def decode_array(type: Any, value: Any) -> Any:
     if type is not array:
         raise NotImplementedError(type)
     if not isinstance(value, bytes) or not value:
-        raise ValueError("want the bytes of an array")
+        raise ValueError("expected the bytes of an array")
     found: array[Any] = array(value[:1].decode())
     found.frombytes(value[1:])
     return found

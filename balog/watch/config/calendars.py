@@ -12,7 +12,7 @@ from balog.common.suggestions import suggest
 
 _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _HOURS = re.compile(r"([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-4]):([0-5]\d)")
-_FORM = "want days, hours and a time zone, such as 'Mon-Fri 06:00-22:00 Europe/Berlin'"
+_FORM = "expected days, hours and a time zone, such as 'Mon-Fri 06:00-22:00 Europe/Berlin'"
 _MOST_DAYS = 3700
 """Days that a deadline may lie ahead."""
 
@@ -110,7 +110,7 @@ def _parse_days(text: str) -> frozenset[int]:
         first, dash, last = part.partition("-")
         names = [first, last] if dash else [first]
         if any(name not in _DAYS for name in names):
-            raise ConfigError(f"{text!r:.40} are not days; want Mon-Fri, or Mon,Wed,Sun")
+            raise ConfigError(f"{text!r:.40} are not days; expected Mon-Fri, or Mon,Wed,Sun")
         begin, end = _DAYS.index(names[0]), _DAYS.index(names[-1])
         days.update(day % 7 for day in range(begin, (end if end >= begin else end + 7) + 1))
     return frozenset(days)
@@ -119,8 +119,8 @@ def _parse_days(text: str) -> frozenset[int]:
 def _parse_hours(text: str) -> tuple[int, int]:
     found = _HOURS.fullmatch(text)
     if found is None:
-        raise ConfigError(f"{text!r:.40} are not hours; want 06:00-22:00")
+        raise ConfigError(f"{text!r:.40} are not hours; expected 06:00-22:00")
     begin, end = int(found[1]) * 60 + int(found[2]), int(found[3]) * 60 + int(found[4])
     if end > 24 * 60 or begin == end:
-        raise ConfigError(f"{text!r:.40} are not hours; want a begin and another end, at most 24:00")
+        raise ConfigError(f"{text!r:.40} are not hours; expected a begin and another end, at most 24:00")
     return begin, end if end > begin else end + 24 * 60

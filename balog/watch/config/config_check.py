@@ -123,7 +123,7 @@ def _globs_and_links(monitor: MonitorConfig, place: str) -> Iterator[ConfigError
         known = ", ".join(f"{{{name}}}" for name in _LINK_FIELDS)
         yield ConfigError(f"there is no {{{unknown[0]:.40}}}; there are {known}", path=f"{place}.link")
     if monitor.link is not None and not monitor.link.lower().startswith(("https://", "http://")):
-        yield ConfigError("is not a URL; want https:// or http://", path=f"{place}.link")
+        yield ConfigError("is not a URL; expected https:// or http://", path=f"{place}.link")
 
 
 def _is_set(value: object) -> bool:

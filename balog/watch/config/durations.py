@@ -32,7 +32,7 @@ def parse_duration(text: str) -> float:
     """
     found = _DURATION.fullmatch(text)
     if found is None:
-        raise ConfigError(f"{text!r:.40} is not a duration; want a number and s, m, h, d or w, such as 15m")
+        raise ConfigError(f"{text!r:.40} is not a duration; expected a number and s, m, h, d or w, such as 15m")
     seconds = float(found[1]) * _UNITS[found[2]]
     if seconds > LONGEST:
         raise ConfigError(f"{text!r:.40} is longer than 10 years")
@@ -47,7 +47,7 @@ def parse_period(text: str) -> float:
     """
     seconds = parse_duration(text)
     if not seconds:
-        raise ConfigError(f"{text!r:.40} is no time; want a longer duration")
+        raise ConfigError(f"{text!r:.40} is no time; expected a longer duration")
     return seconds
 
 
@@ -59,7 +59,7 @@ def parse_share(text: str) -> float:
     """
     found = _SHARE.fullmatch(text)
     if found is None or float(found[1]) > 100:
-        raise ConfigError(f"{text!r:.40} is not a share; want a percentage from 0% to 100%, such as 5%")
+        raise ConfigError(f"{text!r:.40} is not a share; expected a percentage from 0% to 100%, such as 5%")
     return float(found[1]) / 100
 
 
@@ -76,7 +76,7 @@ def parse_factor(text: str) -> float:
     """
     found = _FACTOR.fullmatch(text)
     if found is None or not float(found[1]):
-        raise ConfigError(f"{text!r:.40} is not a factor; want a number and x, such as 2x")
+        raise ConfigError(f"{text!r:.40} is not a factor; expected a number and x, such as 2x")
     return float(found[1])
 
 

@@ -109,7 +109,7 @@ class ClickHouseSinkConfig(SinkOptions, tag_field="type", tag="clickhouse", forb
             MissingExtraError: the packages for the registry are not installed.
         """
         if "?" in self.url:
-            raise ConfigError("has a ?; want where the server's paths begin", path="url")
+            raise ConfigError("has a ?; expected where the server's paths begin", path="url")
         password = self.password.reveal("password") if self.password is not None else ""
         basic = base64.b64encode(f"{self.user}:{password}".encode()).decode()
         client = HttpClient(

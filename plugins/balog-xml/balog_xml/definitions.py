@@ -94,7 +94,7 @@ class Definitions:
     def _declare(self, root: XmlNode, url: str, namespace: str) -> list[tuple[XmlNode, str, str]]:
         """Add one ``xs:schema``. Return its includes and imports as arguments of ``add``."""
         if root.tag != f"{{{XSD}}}schema":
-            raise SchemaError(f"want an XML Schema; found {local(root.tag)}", unquote(url))
+            raise SchemaError(f"expected an XML Schema; found {local(root.tag)}", unquote(url))
         space = root.get("targetNamespace") or namespace
         others = []
         for node in root:

@@ -72,7 +72,7 @@ def wsdl(
         allow_remote: as in ``xsd``.
     """
     if sum(map(bool, (operation, type, element))) != 1:
-        raise SchemaError("want one of operation, type and element", os.fspath(place))
+        raise SchemaError("expected one of operation, type and element", os.fspath(place))
 
     def convert(definitions: Definitions, path: str, stream: str) -> dict[str, Any]:
         nodes = described(definitions, path)
@@ -119,7 +119,7 @@ def described(definitions: Definitions, path: str) -> list[XmlNode]:
             definitions.add(root, url)
             continue
         if root.tag != f"{{{_WSDL}}}definitions":
-            raise SchemaError(f"want a WSDL 1.1; found {local(root.tag)}", place)
+            raise SchemaError(f"expected a WSDL 1.1; found {local(root.tag)}", place)
         found += list(root)
         for node in root:
             if local(node.tag) == "import" and node.get("location"):

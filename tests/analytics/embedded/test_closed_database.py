@@ -238,7 +238,7 @@ def test_a_query_that_takes_too_long_ends_with_one_line(tmp_path: Path) -> None:
         ("SELECT n, max(message) FROM log", r'"n" must appear in the GROUP BY clause'),
         ("SELECT 9223372036854775807 + n FROM log", r"(?i)overflow"),
         ("SELECT message::INT FROM log", r"Could not convert string 'line 0' to INT32"),
-        ("", "want one query"),
+        ("", "expected one query"),
         ("SELECT ?", "parameter"),
         ("SELECT 1" + " " * (1 << 20) + "-- long", "characters; at most"),
         ("SELECT " + "(" * 5000 + "1" + ")" * 5000, "depth limit"),

@@ -162,7 +162,7 @@ def test_lines_between_documents_that_are_none_are_put_aside(make: Any, tmp_path
     (tmp_path / "a.json").write_bytes(some + b"Unable to locate credentials\n" + some + b'{"Foo": 1}\n')
     rows = read_rows(tmp_path / "a.json")
     assert len(ids(rows)) == 2
-    assert reasons(rows) == ["not JSON: want a document", "no SQS message: it has neither Body nor Messages"]
+    assert reasons(rows) == ["not JSON: expected a document", "no SQS message: it has neither Body nor Messages"]
 
 
 def test_what_never_ends_is_given_up_at_16_mib(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,7 +41,7 @@ BAD: dict[str, tuple[Any, str]] = {
     ),
     "a later major version": (lambda e: e | {"schema": "2.0.0"}, "$.schema: facility version 2.0.0"),
     "no version": (lambda e: e | {"schema": "new"}, "$.schema: not a version"),
-    "an odd id": (lambda e: e | {"header": e["header"] | {"id": "LG 1"}}, "$.header.id: want 1 to 128"),
+    "an odd id": (lambda e: e | {"header": e["header"] | {"id": "LG 1"}}, "$.header.id: expected 1 to 128"),
     "a number for a channel": (
         lambda e: e | {"header": e["header"] | {"channel": 5}},
         "$.header.channel: expected `str`",
@@ -64,7 +64,7 @@ BAD: dict[str, tuple[Any, str]] = {
         lambda e: e | {"header": e["header"] | {"context": []}},
         "$.header.context: expected `object`",
     ),
-    "a text for a payload": (lambda e: e | {"payload": "x"}, "$.payload: want an object"),
+    "a text for a payload": (lambda e: e | {"payload": "x"}, "$.payload: expected an object"),
     "a payload nested too deeply": (
         lambda e: (
             json.dumps(e | {"payload": {"x": 0}}).replace('"x": 0', '"x": ' + "[" * 100_000 + "]" * 100_000).encode()

@@ -98,7 +98,7 @@ class TestYaml:
             ("a: 1e999", ":1:4: the number is too large"),
             ("a: *b", ":1:4: not YAML: found undefined alias"),
             ("&a [*a]", "nested too deep to be a config"),
-            ("? [1]\n: 2", "a key is a list or an object; want a text"),
+            ("? [1]\n: 2", "a key is a list or an object; expected a text"),
             ("!!int 1", "the tag tag:yaml.org,2002:int is not allowed here"),
             ("[" * 500 + "]" * 500, "nested too deep to be a config"),
         ],
@@ -123,7 +123,7 @@ class TestYaml:
 
     def test_a_key_that_is_there_twice_is_a_problem(self) -> None:
         assert parse_yaml(b"a: 1\nb: {c: 1, c: 2}\n", "c", None, None).problems == [
-            ("this key is there twice; want it once", "$.b.c")
+            ("this key is there twice; expected once", "$.b.c")
         ]
 
     def test_without_the_library_the_line_says_what_to_install(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -122,7 +122,7 @@ def test_a_wrong_value_below_any_key_names_its_whole_path_too(tmp_path: Path, ma
     with pytest.raises(ConfigError) as caught:
         load(path, BrokerConfig)
     assert str(caught.value).startswith(f"{path}: $.records[0].mask.e")
-    assert "'sha256' wants options" in str(caught.value)
+    assert "'sha256' needs options" in str(caught.value)
     assert str(caught.value).isprintable()
 
 
@@ -177,7 +177,7 @@ def test_a_written_schema_is_json_schema_with_its_id_and_title() -> None:
 def test_the_address_of_a_schema_is_a_string(tmp_path: Path, wrong: object) -> None:
     path = tmp_path / "plain.json"
     path.write_text(json.dumps({"$schema": wrong, "name": "x"}))
-    with pytest.raises(ConfigError, match=r"\$\.\$schema: want the address of a schema, not "):
+    with pytest.raises(ConfigError, match=r"\$\.\$schema: expected the address of a schema, not "):
         load(path, Plain)
 
 

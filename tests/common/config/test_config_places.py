@@ -64,5 +64,5 @@ def test_an_unknown_field_is_found_at_its_own_line_also_at_the_top(tmp_path: Pat
 def test_a_literal_secret_is_answered_with_what_a_secret_is(tmp_path: Path) -> None:
     (tmp_path / "c.yaml").write_text("sinks:\n- type: pagerduty\n  routing_key: hunter2\n")
     done = CliRunner().invoke(main, ["check", str(tmp_path / "c.yaml"), "--for", "broker"])
-    assert ':3:3: $.sinks[0].routing_key: a secret does not stand in a config; want {"env": NAME}' in done.output
+    assert ':3:3: $.sinks[0].routing_key: a secret does not stand in a config; expected {"env": NAME}' in done.output
     assert "hunter2" not in done.output

@@ -93,7 +93,7 @@ def test_it_finds_a_problem_exactly_where_msgspec_does(document):
 @pytest.mark.parametrize(
     ("word", "reason"),
     [
-        ("sha256", """'sha256' wants options; write {"how": "sha256", …}"""),
+        ("sha256", """'sha256' needs options; write {"how": "sha256", …}"""),
         ("redct", "did you mean 'redact'?"),
         ("hide", """there are md5, null, redact; or write {"how": …} with redact, sha256"""),
     ],

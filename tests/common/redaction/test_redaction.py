@@ -451,7 +451,7 @@ def test_a_wrong_config_is_refused_in_one_line(config: Any, message: str) -> Non
 
 
 def test_a_text_where_a_list_belongs_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"extra_keys.*want a list"):
+    with pytest.raises(ConfigError, match=r"extra_keys.*expected a list"):
         Redactor(extra_keys="ssn")
 
 

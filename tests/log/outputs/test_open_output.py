@@ -64,7 +64,7 @@ def test_a_topic_or_a_sink_has_a_queue_before_it(where: Any, tmp_path: Path) -> 
         ({"type": "topic", "url": "local:a"}, "$: object missing required field `topic`"),
         (
             {"type": "topic", "url": "x:a", "topic": "t"},
-            "'x:a': no topics of kind 'x'; want local:PATH, sqs:REGION, kafka:HOST:PORT",
+            "'x:a': no topics of kind 'x'; expected local:PATH, sqs:REGION, kafka:HOST:PORT",
         ),
         ({}, "$: object missing required field `type`"),
     ],

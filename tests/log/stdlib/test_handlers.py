@@ -910,5 +910,5 @@ def test_a_record_s_payload_uses_the_encoders_of_the_configuration(tmp_path: Pat
 @pytest.mark.parametrize("option", ["prefix", "channel"])
 def test_a_name_that_is_no_text_is_refused(make: Any, option: str) -> None:
     """The first record would be too late."""
-    with pytest.raises(ConfigError, match=f"{option} is int; want a text"):
+    with pytest.raises(ConfigError, match=f"{option} is int; expected a text"):
         make(**{option: 5})

@@ -24,38 +24,38 @@ def order() -> CompiledMessage:
     [
         ({"order_id": "a"}, "$", "has members that it may not have: 'order_id'"),
         ({"nope": 1}, "$", "has members that it may not have: 'nope'"),
-        ({"orderId": 1}, "$.orderId", "want string or null"),
-        ({"count": "1"}, "$.count", "want integer or null"),
+        ({"orderId": 1}, "$.orderId", "expected string or null"),
+        ({"count": "1"}, "$.count", "expected integer or null"),
         ({"count": 1 << 31}, "$.count", "is more than 2147483647"),
-        ({"count": True}, "$.count", "want integer or null"),
-        ({"count": 1.5}, "$.count", "want integer or null"),
+        ({"count": True}, "$.count", "expected integer or null"),
+        ({"count": 1.5}, "$.count", "expected integer or null"),
         ({"total": "-1"}, "$.total", "has a value that its type does not have"),
         ({"total": "01"}, "$.total", "does not match ^(0|-?[1-9][0-9]{0,19})$"),
         ({"weight": 1e39}, "$.weight", "is more than 3.4028235e+38"),
         ({"price": "inf"}, "$.price", r"does not match ^(-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?|NaN|-?Infinity)$"),
         ({"price": True}, "$.price", "is none of the alternatives"),
-        ({"paid": 1}, "$.paid", "want boolean or null"),
+        ({"paid": 1}, "$.paid", "expected boolean or null"),
         ({"blob": "é"}, "$.blob", "does not match ^[A-Za-z0-9+/_-]*={0,2}$"),
         ({"blob": "a"}, "$.blob", "has a value that its type does not have"),
-        ({"color": "PINK"}, "$.color", 'want one of ["NONE","RED",null]'),
-        ({"color": 1}, "$.color", "want string or null"),
-        ({"lines": {}}, "$.lines", "want array or null"),
-        ({"lines": [None]}, "$.lines[0]", "want object"),
-        ({"lines": [{}, {"sizes": [1, "x"]}]}, "$.lines[1].sizes[1]", "want integer"),
-        ({"byName": []}, "$.byName", "want object or null"),
-        ({"byName": {"a b": {"sku": 1}}}, "$.byName['a b'].sku", "want string or null"),
+        ({"color": "PINK"}, "$.color", 'expected one of ["NONE","RED",null]'),
+        ({"color": 1}, "$.color", "expected string or null"),
+        ({"lines": {}}, "$.lines", "expected array or null"),
+        ({"lines": [None]}, "$.lines[0]", "expected object"),
+        ({"lines": [{}, {"sizes": [1, "x"]}]}, "$.lines[1].sizes[1]", "expected integer"),
+        ({"byName": []}, "$.byName", "expected object or null"),
+        ({"byName": {"a b": {"sku": 1}}}, "$.byName['a b'].sku", "expected string or null"),
         (
             {"byNumber": {"x": "y"}},
             "$.byNumber",
             "has a member whose name may not be: does not match ^(0|-?[1-9][0-9]{0,19})$",
         ),
-        ({"byTruth": {"yes": 1}}, "$.byTruth", 'has a member whose name may not be: want one of ["true","false"]'),
+        ({"byTruth": {"yes": 1}}, "$.byTruth", 'has a member whose name may not be: expected one of ["true","false"]'),
         ({"card": "a", "cash": 1}, "$", "only one field of pay may be given"),
         ({"at": "yesterday"}, "$.at", "is no date-time"),
         ({"at": "2026-13-01T00:00:00Z"}, "$.at", "is no date-time"),
         ({"took": "1 s"}, "$.took", r"does not match ^-?[0-9]{1,12}(\.[0-9]{1,9})?s$"),
         ({"wrapped": "x"}, "$.wrapped", "does not match ^(0|-?[1-9][0-9]{0,19})$"),
-        ({"free": []}, "$.free", "want object or null"),
+        ({"free": []}, "$.free", "expected object or null"),
     ],
 )
 def test_a_fault_has_its_place_and_no_value(order: CompiledMessage, payload: object, path: str, reason: str) -> None:
@@ -116,7 +116,7 @@ def test_a_field_of_another_wire_type_is_refused(order: CompiledMessage) -> None
 
 
 def test_an_enum_value_that_nobody_named_is_refused(order: CompiledMessage) -> None:
-    with pytest.raises(EventError, match=r"^\$\.color: want string or null$"):
+    with pytest.raises(EventError, match=r"^\$\.color: expected string or null$"):
         order.to_json(b"\x40\x09")
 
 

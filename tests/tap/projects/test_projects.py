@@ -432,7 +432,7 @@ def test_references_that_lead_nowhere_leave_the_stream_out(tmp_path: Path, refer
 def test_names_of_taps_are_checked(tmp_path: Path, name: str) -> None:
     code, output = new(tmp_path, name)
     assert code == 2
-    assert "is not a tap's name; want tap- and lower-case characters" in output
+    assert "is not a tap's name; expected tap- and lower-case characters" in output
     assert list(tmp_path.iterdir()) == []
 
 

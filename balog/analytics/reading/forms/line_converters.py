@@ -65,7 +65,7 @@ class OldConverter(LineConverter):
             except UnicodeError:
                 lines.reject(start, "$: not UTF-8", line)
             except msgspec.ValidationError:
-                lines.reject(start, "$.payload: want an object", line)
+                lines.reject(start, "$.payload: expected an object", line)
             except (msgspec.DecodeError, RecursionError) as error:
                 lines.reject(start, f"$.payload: not JSON: {error}", line)
             else:

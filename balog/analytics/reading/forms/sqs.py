@@ -129,7 +129,7 @@ class DocumentReader:
             return _end(data, key.end(), is_last), False
         if self._place == _BEHIND_LIST and char == b"," and len(data) - position < _LONGEST_KEY and not is_last:
             return None, False
-        raise _BrokenError("not JSON: want a document" if self._place == _TOP else "not JSON: want a message")
+        raise _BrokenError("not JSON: expected a document" if self._place == _TOP else "not JSON: expected a message")
 
     def _go_on(self, data: bytes, position: int) -> int:
         """Return the position to continue at after an invalid part."""

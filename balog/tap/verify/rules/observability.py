@@ -152,7 +152,7 @@ def memory_does_not_grow(trials: Trials) -> Iterator[Violation]:
     run = require_output(trials.sync)
     written = sum(stream.bytes for stream in run.output.streams.values())
     if written < _ENOUGH:
-        raise Skip(f"{written / 1e6:.1f} MB of records are too few to judge; want {_ENOUGH / 1e6:.0f} MB")
+        raise Skip(f"{written / 1e6:.1f} MB of records are too few to judge; expected {_ENOUGH / 1e6:.0f} MB")
     if not run.result.peak_memory:
         raise Skip("memory is measured only on Linux")
     started = trials.discovery.result.peak_memory
