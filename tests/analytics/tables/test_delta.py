@@ -75,7 +75,7 @@ def test_after_a_kill_at_a_delta_log_the_next_load_completes_it(place: Path, ste
     program = f"""
 import os, signal, sys
 from pathlib import Path
-from balog.analytics.tables import delta
+from balog.analytics.tables.catalogs import delta
 from tests.analytics.tables.test_delta import commit
 owner = delta if {first} else delta.DeltaTable
 whole = getattr(owner, {step!r})
