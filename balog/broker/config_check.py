@@ -25,10 +25,11 @@ from balog.sinks import Sink, SinkConfig
 
 
 class Reach(NamedTuple):
-    """The result of probing a sink; ``error`` is empty if it answered."""
+    """The result of probing a sink; ``error`` is empty if it answered. ``note`` is for people."""
 
     name: str
     error: str
+    note: str = ""
 
 
 def find_problems(path: str | os.PathLike[str], type: Any = BrokerConfig) -> tuple[Any, list[ConfigError]]:
@@ -186,14 +187,14 @@ def reach(sinks: Sequence[SinkConfig]) -> Iterator[Reach]:
     """Probe each sink without delivering anything."""
     for config in sinks:
         sink = config.build()
-        failure = ""
+        failure, note = "", ""
         try:
             sink.open()
             if (probe := getattr(sink, "probe", None)) is not None:
-                probe()
+                note = probe() or ""
         except Exception as error:  # a sink of another package may raise anything
             failure = reason_of(error)
         finally:
             with suppress(Exception):
                 sink.close()
-        yield Reach(config.name, failure)
+        yield Reach(config.name, failure, note)

@@ -90,7 +90,7 @@ def _check(path: Path, kind: str, *, connect: bool, guarantees: bool) -> None:
             click.echo(f"{sink.name}: {guarantee}")
     failed = False
     for result in reach(sinks) if connect else ():
-        click.echo(f"{result.name}: {result.error or 'is there'}")
+        click.echo(f"{result.name}: {result.error or result.note or 'is there'}")
         failed = failed or bool(result.error)
     sys.exit(1 if failed else 0)
 

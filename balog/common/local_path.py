@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from pathlib import Path
@@ -43,6 +44,23 @@ def check_variables(text: str, field: str = "path") -> None:
     """
     if found := _VARIABLE.search(text):
         raise ConfigError(f"holds {found[0]:.60}, and variables are not expanded here; write the value", path=field)
+
+
+NEW = "does not exist yet; the first event creates it"
+"""Note on a folder or a topic."""
+
+
+def check_folder(path: Path) -> str:
+    """Check that files can be written to a folder. Return a note if it does not exist yet, else "".
+
+    Raises:
+        OSError: it cannot be written to or created.
+    """
+    nearest = next(each for each in (path.absolute(), *path.absolute().parents) if each.exists())
+    code = errno.EACCES if nearest.is_dir() else errno.ENOTDIR
+    if code == errno.ENOTDIR or not os.access(nearest, os.R_OK | os.W_OK | os.X_OK):
+        raise OSError(code, os.strerror(code), str(nearest))
+    return "" if nearest == path.absolute() else NEW
 
 
 def state_folder(problem: str) -> Path:

@@ -77,6 +77,9 @@ class ConsumerHub:
 
 
 def _import(name: str) -> ModuleType:
+    if name.endswith(".py") or "/" in name:
+        dotted = name.removesuffix(".py").strip("./").replace("/", ".")
+        raise ConfigError(f"{name} is a file; give the dotted name of the module, such as {dotted}")
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:

@@ -147,7 +147,8 @@ class Sink(Protocol):
     """A destination of events. One thread calls it, with one batch at a time.
 
     A sink whose ``open`` does not connect also has a method ``probe`` for ``balog check --connect``. It delivers
-    nothing and raises SinkError if the server can't be reached or refuses the credentials.
+    nothing and raises SinkError if the server can't be reached or refuses the credentials. A text that it returns is
+    a note for people.
     """
 
     def open(self) -> None:

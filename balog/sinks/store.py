@@ -10,7 +10,6 @@ each batch is durable (fsync), and uploaded when they are finished.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
 import re
@@ -24,7 +23,7 @@ from typing import Annotated, Any, ClassVar
 from msgspec import Meta, field
 
 from balog.common.errors import ConfigError
-from balog.common.local_path import local_path
+from balog.common.local_path import check_folder, local_path
 from balog.common.signals import join
 from balog.common.storage import Options, Storage, StorageError, is_url, open_storage
 from balog.common.text import counted
@@ -190,20 +189,18 @@ class StoreSink:
             self._thread = threading.Thread(target=self._keep, name=f"balog {self._name}", daemon=True)
             self._thread.start()
 
-    def probe(self) -> None:
+    def probe(self) -> str:
         """Check that the folder on disk is writable. With a URL, write an empty hidden file and remove it.
 
         Raises:
             SinkError: it is not writable.
         """
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            if not os.access(self._folder, os.R_OK | os.W_OK | os.X_OK):
-                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(self._folder))
+            note = check_folder(self._folder)
         except OSError as error:
             raise SinkError(self._reason(error)) from None
         if self._config.url is None:
-            return
+            return note
         storage = _storage(self._config.url, self._config)
         name = f"{MANIFESTS}/.probe-{new_id()}"
         try:
@@ -213,6 +210,7 @@ class StoreSink:
             raise SinkError(str(error), retryable=error.retryable) from None
         finally:
             storage.close()
+        return ""
 
     def write(self, batch: Sequence[Delivery]) -> None:
         """Append a batch, each event to the file of its day."""

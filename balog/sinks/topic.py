@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from msgspec import Meta
 
 from balog.common.errors import MessageError, TopicError
+from balog.common.local_path import NEW, check_folder
 from balog.sinks.base import Delivery, SinkError, SinkGuarantee, SinkOptions
 from balog.topics.keys import RUN, key_reader
 from balog.topics.url import TopicsUrl
@@ -104,23 +104,22 @@ class TopicSink:
     def open(self) -> None:
         """Do nothing: the first publish creates the topic."""
 
-    def probe(self) -> None:
+    def probe(self) -> str:
         """Check that the backend answers and, on local disk, that the topic can be read or created; see ``Sink``."""
         from balog.topics.local import LocalTopics
 
         try:
             exists = self._topic.exists()
             if not isinstance(self._topics, LocalTopics):
-                return
+                return ""
             if exists:
                 self._topic.describe()
-                return
+                return ""
+            return check_folder(self._topics.path) or NEW
         except TopicError as error:
             raise SinkError(self._reason(error)) from None
-        root = self._topics.path.absolute()
-        folder = next(path for path in (root, *root.parents) if path.exists())
-        if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
-            raise SinkError(f"{folder}: no topic can be made there by this user; give another url")
+        except OSError as error:
+            raise SinkError(f"{error.filename}: no topic can be made there by this user; give another url") from None
 
     def write(self, batch: Sequence[Delivery]) -> None:
         """Publish a batch: atomically on local disk; elsewhere, events that were stored may come again."""

@@ -8,20 +8,17 @@ from balog.common.errors import ConfigError
 from balog.common.storage.local_files import replace_file
 
 
-def check_page_path(path: Path, option: str = "--html") -> None:
+def check_page_path(path: Path) -> None:
     """Check before the work that a page can be written.
-
-    Args:
-        option: the option that names the path.
 
     Raises:
         ConfigError: its folder does not exist.
     """
     if not path.absolute().parent.is_dir():
-        raise ConfigError(f"its folder does not exist; make it, or give another {option}", str(path))
+        raise ConfigError("its folder does not exist; make it, or give another --html", str(path))
 
 
-def write_page(path: Path, page: str, option: str = "--html") -> None:
+def write_page(path: Path, page: str) -> None:
     """Write a page atomically.
 
     Raises:
@@ -30,4 +27,4 @@ def write_page(path: Path, page: str, option: str = "--html") -> None:
     try:
         replace_file(path, page.encode())
     except OSError as error:
-        raise ConfigError(f"cannot be written: {error.strerror}; give another {option}", str(path)) from None
+        raise ConfigError(f"cannot be written: {error.strerror}; give another --html", str(path)) from None

@@ -175,7 +175,8 @@ def test_connect_tries_each_sink(write, tmp_path):
     done = check(path, "--connect")
     assert done.returncode == 1
     first, second, third = done.stdout.splitlines()[1:]
-    assert first == f"store {tmp_path}/archive: is there"
+    assert first == f"store {tmp_path}/archive: does not exist yet; the first event creates it"
+    assert not (tmp_path / "archive").exists()
     assert "Not a directory" in second
     assert "http://127.0.0.1:9" in third
     assert "cannot connect" in third

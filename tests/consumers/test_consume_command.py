@@ -275,6 +275,7 @@ class TestWrongUse:
         ("arguments", "said"),
         [
             (("nope", "--topics", "local:topics"), "no package nope"),
+            (("./shop/till.py", "--topics", "local:topics"), "give the dotted name of the module, such as shop.till"),
             (("json", "--topics", "local:topics"), "json has no consumers"),
             (("team", "--topics", "paper:orders"), "'paper:orders': no topics of kind 'paper'"),
             (("team", "--topics", "topics"), "'topics' is not a URL of topics"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import time
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -30,10 +29,9 @@ class FailedEvents:
         service: the name of the service.
     """
 
-    def __init__(self, service: str, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, service: str) -> None:
         self._service = service
-        self._clock = clock
-        self._filled_at = clock()
+        self._filled_at = time.monotonic()
         self._events = _PER_SECOND * _BURST
         self._bytes = _BYTES_PER_SECOND * _BURST
 
@@ -63,7 +61,7 @@ class FailedEvents:
         return AcceptedEvent(event, encode(event), FAILED_EVENTS_TOPIC)
 
     def _admit(self, size: int) -> bool:
-        now = self._clock()
+        now = time.monotonic()
         passed, self._filled_at = now - self._filled_at, now
         self._events = min(self._events + passed * _PER_SECOND, _PER_SECOND * _BURST)
         self._bytes = min(self._bytes + passed * _BYTES_PER_SECOND, _BYTES_PER_SECOND * _BURST)

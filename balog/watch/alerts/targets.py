@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import BinaryIO
 
 from balog.delivery import Dispatcher
 from balog.delivery.spool import SpoolConfig
@@ -14,18 +13,15 @@ from balog.sinks import Delivery, SinkConfig
 
 
 class LineTarget:
-    """Writes each alert as a line of JSON.
-
-    Args:
-        stream: by default standard output.
+    """Writes each alert as a line of JSON to standard output.
 
     Attributes:
         is_closed: whether the reader has closed the stream. Alerts are then not delivered.
         on_close: called when that is noticed.
     """
 
-    def __init__(self, stream: BinaryIO | None = None) -> None:
-        self._stream = sys.stdout.buffer if stream is None else stream
+    def __init__(self) -> None:
+        self._stream = sys.stdout.buffer
         self._last = 0
         self.is_closed = False
         self.on_close: Callable[[], object] = lambda: None

@@ -130,9 +130,9 @@ class Arrivals:
                 f"{self._state.url}/{self.name}",
             )
 
-    def notice(self, files: Sequence[SourceFile], now: float | None = None) -> int:
+    def notice(self, files: Sequence[SourceFile]) -> int:
         """Log new files and lines, and return the number of the last arrival."""
-        now = time.time() if now is None else now
+        now = time.time()
         new = [arrival for file in files if (arrival := self._arrival(file, now)) is not None]
         if new:
             self._write(self.last + len(new), _SEGMENT, new)
