@@ -34,6 +34,7 @@ CHECKED = (
 
 CLASS_LINES = 350
 FUNCTION_LINES = 60
+FOLDER_ENTRIES = 20
 ROOM_LINES = {"balog": 73_942, "balog/tap": 14_480, "plugins": 3_600, "tests": 81_930}
 """Lines of code that a room has at most. A limit only ever goes down, except that a package may move to ``plugins``."""
 
@@ -124,6 +125,7 @@ def main() -> int:
     problems = [problem for path in files(rooms) for problem in check(path)]
     problems += repeated_classes(rooms)
     problems += large_rooms()
+    problems += crowded_folders()
     for problem in problems:
         print(problem)
     return 1 if problems else 0
@@ -248,6 +250,14 @@ def large_rooms() -> Iterator[str]:
     words = sum(len(path.read_text(encoding="utf-8").split()) for path in (ROOT / "docs").rglob("*.md"))
     if words > DOCS_WORDS:
         yield f"docs has {words:,} words, more than {DOCS_WORDS:,}"
+
+
+def crowded_folders() -> Iterator[str]:
+    """Yield the folders below ``balog/`` that have too many entries to be one idea."""
+    for folder in sorted({path.parent for path in (ROOT / "balog").rglob("*.py")} - {ROOT / "balog"}):
+        entries = [path for path in folder.iterdir() if path.name != "__pycache__"]
+        if len(entries) > FOLDER_ENTRIES:
+            yield f"{folder.relative_to(ROOT)} has {len(entries)} entries, more than {FOLDER_ENTRIES}"
 
 
 def print_sizes() -> None:

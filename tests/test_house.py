@@ -120,6 +120,11 @@ class TestSizes:
 
         assert list(house.large_rooms()) == expected
 
+    def test_a_folder_has_at_most_20_entries(self, house: ModuleType) -> None:
+        for number in range(21):
+            problems(house, f"balog/room/reader_{number}.py", '"""Read."""\n')
+        assert list(house.crowded_folders()) == ["balog/room has 21 entries, more than 20"]
+
     def test_ruff_reports_a_complexity_above_20(self, tmp_path: Path) -> None:
         pytest.importorskip("ruff")
         branches = "".join(f"    if x == {number}:\n        return {number}\n" for number in range(20))

@@ -55,7 +55,7 @@ def check_patterns(document: Any, where: str = "") -> None:
         size = _size(pattern)
         if size > MAX_PATTERN_BYTES:
             raise InvalidSchemaError(
-                f"the pattern compiles to more than {MAX_PATTERN_BYTES >> 20} MiB; expected smaller numbers of "
+                f"the pattern compiles to more than {MAX_PATTERN_BYTES >> 20} MiB; use smaller numbers of "
                 "repeats, or minLength and maxLength beside it",
                 where,
                 path,

@@ -3,7 +3,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from balog.common.text import cut
 from balog.event import Event
 from balog.event.payload import ExceptionInfo, Frame, LogPayload, MetricPayload, RunPayload, log_payload
 from balog.sinks.summary import stack_trace, summarize
@@ -42,10 +41,6 @@ def test_it_is_one_line_of_the_length_that_was_asked_for(text, longest):
     said = summarize(event(log_payload(text, "INFO")), longest)
     assert 1 <= len(said) <= longest
     assert said.isprintable()
-
-
-def test_what_is_cut_shows_it():
-    assert (cut("abc", 3), cut("abcd", 3)) == ("abc", "ab…")
 
 
 def test_a_stack_trace_begins_with_the_first_cause():

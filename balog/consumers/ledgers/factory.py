@@ -142,7 +142,7 @@ def _check_place(path: Path, advice: str) -> None:
 
 def _open_none(url: str) -> Ledger:
     if _split(url, set())[0]:
-        raise ConfigError("none: takes no place; expected none: alone")
+        raise ConfigError("none: takes no place; write none: alone")
     return NoLedger()
 
 

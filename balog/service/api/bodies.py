@@ -144,7 +144,7 @@ def inflate(body: bytes, encoding: str, limit: int) -> bytes:
     except BatchError as error:
         raise ApiError(400, f"the body {error}") from None
     except MissingExtraError:
-        raise ApiError(415, "zstd is not installed here; expected gzip", headers={"Accept-Encoding": "gzip"}) from None
+        raise ApiError(415, "zstd is not installed here; send gzip", headers={"Accept-Encoding": "gzip"}) from None
     return b"".join(parts)
 
 

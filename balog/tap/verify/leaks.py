@@ -1,4 +1,4 @@
-"""Search for the config's secrets in a tap's output, and redaction of quoted output."""
+"""The secrets of a tap's config: collected from it, searched for in the output, and redacted in quoted output."""
 
 from __future__ import annotations
 
