@@ -12,8 +12,8 @@ from balog.broker.quarantine import QuarantineConfig
 from balog.broker.records.config import RecordRule, SchemaRule
 from balog.broker.state import StateConfig
 from balog.delivery.spool import SpoolConfig
-from balog.singer.dialects import load_dialects
-from balog.singer.log_patterns import LogPattern, Pattern, compile_patterns
+from balog.log_lines.dialects import load_dialects
+from balog.log_lines.patterns import LogPattern, Pattern, compile_patterns
 from balog.sinks import AnySinkConfig
 
 

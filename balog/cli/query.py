@@ -83,7 +83,7 @@ def command(
     except UnicodeError:
         raise ConfigError("not UTF-8", "SQL") from None
     if is_spark:  # a statement that is not allowed fails before anything starts
-        from balog.analytics.querying.policy import check
+        from balog.analytics.querying.allowed_statements import check
 
         check(text, sources=sources)
     _check_output(form, output, spark_place)
@@ -177,7 +177,7 @@ def _answer_on_spark(asked: _Asked, spark_place: SparkPlace) -> Written:
     with spark_packages("balog query"):
         from balog.analytics.progress import progress
         from balog.analytics.querying.output import write_parquet, write_text
-        from balog.analytics.querying.statement import ask, explain_failure
+        from balog.analytics.querying.spark_statement import ask, explain_failure
         from balog.analytics.tables import open_tables
         from balog.analytics.tables.catalogs.location import session_settings
 

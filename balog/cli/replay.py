@@ -104,7 +104,7 @@ def _replay_failed(
 ) -> None:  # fmt: skip
     """Send the events that a service rejected to it again; exit with 1 if any stays."""
     from balog.service.client import ServiceClient
-    from balog.service.durable.router import FAILED_EVENTS_TOPIC
+    from balog.service.intake.router import FAILED_EVENTS_TOPIC
     from balog.service.replay import FailedEventReplay
 
     if service is None and not dry_run:

@@ -19,7 +19,7 @@ from balog.registry import check_folder
 from balog.service.client import ServiceClient
 from balog.service.control import open_control, read_document
 from balog.service.document import ControlDocument
-from balog.service.durable.router import FAILED_EVENTS_TOPIC
+from balog.service.intake.router import FAILED_EVENTS_TOPIC
 from balog.service.jobs.access import access_for
 from balog.service.service import Service
 from balog.service.settings import DocumentAccess, ServiceConfig

@@ -15,7 +15,7 @@ from balog.common.stats import Stats, counter
 from balog.event import Event, check_keys, decode, encode
 from balog.filters import Expression
 from balog.service.client import ServiceClient
-from balog.service.durable.router import FAILED_EVENTS_TOPIC
+from balog.service.intake.router import FAILED_EVENTS_TOPIC
 from balog.sinks.service import Item, Problem
 from balog.topics import Received, Topic
 from balog.topics.redrive import Patch

@@ -24,9 +24,9 @@ from balog.service.control.folder import open_version_store
 from balog.service.control.inspector import TopicInspector
 from balog.service.control.version_cache import open_version_cache
 from balog.service.document import ControlDocument
-from balog.service.durable.executor import DaemonExecutor
-from balog.service.durable.fallback import open_fallback
-from balog.service.durable.intake import EventIntake
+from balog.service.intake.executor import DaemonExecutor
+from balog.service.intake.fallback import open_fallback
+from balog.service.intake.intake import EventIntake
 from balog.service.jobs import JobStatus
 from balog.service.jobs.access import document_problems, source_problems
 from balog.service.jobs.factory import job_factory

@@ -13,7 +13,7 @@ from balog.consumers.monitoring.health import read_address
 from balog.service.api.listener import is_loopback
 from balog.service.api.tokens import Tokens
 from balog.service.control.folder import open_version_store
-from balog.service.durable.fallback import open_fallback
+from balog.service.intake.fallback import open_fallback
 from balog.service.jobs.access import access_problems
 from balog.service.remote_registry import open_any_registry
 from balog.service.settings import ServiceConfig

@@ -1,7 +1,4 @@
-"""Singer messages on stdout, and log lines of taps on stderr.
-
-``messages`` reads and writes every message type; ``stderr`` turns the log dialects of today's taps into events.
-"""
+"""Singer messages: every message type, BATCH files, bookmarks and the quarantine of lines."""
 
 from balog.singer.messages import (
     ActivateVersionMessage,
@@ -17,12 +14,10 @@ from balog.singer.messages import (
     write,
     write_log,
 )
-from balog.singer.stderr import LineAssembler
 
 __all__ = [
     "ActivateVersionMessage",
     "BatchMessage",
-    "LineAssembler",
     "LogMessage",
     "Message",
     "RecordMessage",

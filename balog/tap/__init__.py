@@ -14,16 +14,16 @@ from balog.common.lazy_exports import deferred
 
 if TYPE_CHECKING:
     from balog.tap.command.tap import Tap
-    from balog.tap.context import Context
     from balog.tap.endpoints import BulkStream, GraphQLStream, RestStream
     from balog.tap.schema import generated, json_file
     from balog.tap.streams import Stream
+    from balog.tap.streams.context import Context
 
 __all__ = ["BulkStream", "Context", "GraphQLStream", "RestStream", "Stream", "Tap", "generated", "json_file"]
 
 _MODULES = {
     "BulkStream": "balog.tap.endpoints",
-    "Context": "balog.tap.context",
+    "Context": "balog.tap.streams.context",
     "GraphQLStream": "balog.tap.endpoints",
     "RestStream": "balog.tap.endpoints",
     "Stream": "balog.tap.streams",

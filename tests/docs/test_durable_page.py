@@ -4,10 +4,10 @@ import re
 import socket
 from pathlib import Path
 
-from balog.service.durable import drain, topic_writer
-from balog.service.durable.fallback import GROUP, Fallback
-from balog.service.durable.recent_ids import RecentIds
-from balog.service.durable.router import FAILED_EVENTS_TOPIC, UNTYPED_TOPIC, topic_for_type
+from balog.service.intake import drain, topic_writer
+from balog.service.intake.fallback import GROUP, Fallback
+from balog.service.intake.recent_ids import RecentIds
+from balog.service.intake.router import FAILED_EVENTS_TOPIC, UNTYPED_TOPIC, topic_for_type
 from balog.topics.memory import MemoryTopics
 from tests.documentation import blocks, docs_page, matches, paste
 

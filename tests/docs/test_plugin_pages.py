@@ -183,7 +183,7 @@ def test_a_dialect_reads_a_tap_s_lines(run: Run, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("wrong", ["'INFO'", "LogLine(level='LOUD')", "LogLine(logger=7)", "exit(9)"])
 def test_a_wrong_dialect_is_reported_once_and_costs_no_line(run: Run, tmp_path: Path, wrong: str) -> None:
-    code = f"from balog.singer.log_line import LogLine\n\n\ndef odd(line):\n    return {wrong}\n"
+    code = f"from balog.log_lines.line import LogLine\n\n\ndef odd(line):\n    return {wrong}\n"
     install(tmp_path, "balog-odd", code, "balog.dialects", "odd = balog_odd:odd")
     config = tmp_path / "run.json"
     config.write_text('{"dialects": ["odd"], "sinks": [{"type": "topic", "url": "local:topics", "topic": "logs"}]}')

@@ -3,7 +3,7 @@
 import re
 
 from balog.tap.endpoints import RestStream
-from balog.tap.patterns.named_paging import named_paging
+from balog.tap.paging.named import named_paging
 from tests.documentation import docs_page
 
 TEXT = docs_page("tap-rest.md").read_text(encoding="utf-8")

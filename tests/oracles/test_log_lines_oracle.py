@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from balog.event import encode
-from balog.singer import LineAssembler
-from balog.singer.dialects import read_line
+from balog.log_lines import LineAssembler
+from balog.log_lines.dialects import read_line
 from tests.oracles.effort import examples
 
 LEVELS = ["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]

@@ -223,8 +223,8 @@ class Table:
 
     def load(self, texts: list[str], piece: int) -> Iterator[tuple[dict[str, Any], str]]:
         """Give rows and payloads; ``piece`` payloads are handed over at a time, to the same columns."""
-        from balog.analytics.tables.evolution import merge
         from balog.analytics.tables.shapes import ShapeObserver
+        from balog.analytics.tables.table_schema import merge
         from balog.analytics.tables.typed_columns import Columns
 
         watcher = ShapeObserver(self.cls_type, self.schema)
@@ -239,7 +239,7 @@ class Table:
 
     @property
     def columns(self) -> list[Any]:
-        from balog.analytics.tables.evolution import payload_fields
+        from balog.analytics.tables.table_schema import payload_fields
 
         return payload_fields(self.schema)  # type: ignore[arg-type]
 

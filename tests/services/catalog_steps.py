@@ -19,8 +19,8 @@ from balog.analytics import register
 from balog.analytics.sessions import start
 from balog.analytics.tables import open_store
 from balog.analytics.tables.catalogs.location import session_settings
-from balog.analytics.tables.evolution import steps
 from balog.analytics.tables.store import LoadedSource, StagedFile, TableBatch, TablePart
+from balog.analytics.tables.table_schema import steps
 from tests.services.catalog_follows import follows
 from tests.services.catalog_loads import killed_between_tables, loads
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from balog.common.errors import EventError
 from balog.event import Event, encode
-from balog.singer import LineAssembler, parse_log, to_event
+from balog.log_lines import LineAssembler
+from balog.singer import parse_log, to_event
 from balog.sinks.base import Delivery
 from balog.sinks.measuring import measures as module
 from balog.sinks.measuring.measures import Measure, MeasureOptions, MeasureReader, format_number, measures, text_tags

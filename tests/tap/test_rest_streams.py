@@ -21,7 +21,7 @@ from balog.tap import GraphQLStream, RestStream, Stream, Tap
 from balog.tap.endpoints.templates import Template, Values
 from balog.tap.errors import SourceError, TapError
 from balog.tap.http import Response
-from balog.tap.patterns.named_paging import named_paging
+from balog.tap.paging.named import named_paging
 from balog.tap.records.output import RecordWriter
 from balog.testing import capture_events
 from tests.tap.syncs import Messages, sync

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from balog.tap import Stream, Tap
 from balog.tap.bookmarks import State
 from balog.tap.catalog import CatalogEntry
-from balog.tap.context import Context
 from balog.tap.errors import TapError
+from balog.tap.streams.context import Context
 from balog.tap.syncing import Sync
 from tests.tap.syncs import SCHEMA, stopping, sync
 

@@ -19,12 +19,12 @@ from balog.analytics.rollups.frames import merge_quarantine, split
 from balog.analytics.rollups.spark_schemas import FRAMES, ROLLUP
 from balog.analytics.tables.deduplication import new_events, new_quarantine
 from balog.analytics.tables.derivation import ROLLED, Derivation, DerivationTask, PayloadTable, share_files
-from balog.analytics.tables.evolution import merge
 from balog.analytics.tables.log import read_columns
 from balog.analytics.tables.parquet import ParquetStore
 from balog.analytics.tables.shapes import PayloadShape, first_schema
 from balog.analytics.tables.stage import BatchStage, DayFiles
 from balog.analytics.tables.store import ROLLUPS, StagedFile, TableError, TablePart, is_own, read_files, table_name
+from balog.analytics.tables.table_schema import merge
 from balog.analytics.tables.worker_rows import (
     FUTURE,
     OLD,

@@ -23,7 +23,7 @@ import msgspec
 from pyspark.sql import types as t
 
 from balog.analytics.reading.parser import DOUBLE_DIGITS
-from balog.analytics.tables.evolution import field_of
+from balog.analytics.tables.table_schema import field_of
 
 EXACT = 1 << 53
 """Whole numbers up to this one are exact in a double."""

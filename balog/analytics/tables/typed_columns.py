@@ -19,7 +19,6 @@ from pyspark.sql import types as t
 
 from balog.analytics.reading.parser import inexact_lines
 from balog.analytics.reading.spark_types import arrow_type
-from balog.analytics.tables.evolution import RECOVERED, payload_fields
 from balog.analytics.tables.placement import (
     EXACT,
     WHOLE,
@@ -29,6 +28,7 @@ from balog.analytics.tables.placement import (
     raw_number,
     read_number,
 )
+from balog.analytics.tables.table_schema import RECOVERED, payload_fields
 
 _TOGETHER = 256
 """Payloads to decode in one call; if one does not fit, all of them are decoded one by one."""

@@ -30,7 +30,8 @@ from balog.common.stats import StatSample
 from balog.delivery import Dispatcher
 from balog.event import Event, Level, decode, encode, format_timestamp, new_id
 from balog.event.payload import RunPayload, log_payload, read
-from balog.singer import LineAssembler, LogMessage, write
+from balog.log_lines import LineAssembler
+from balog.singer import LogMessage, write
 from balog.sinks import Delivery
 
 EXIT_CODES = """\

@@ -65,7 +65,7 @@ def _spark_rows(location: str, query: str, place: SparkPlace) -> Iterator[Iterat
     with spark_packages("balog watch --engine spark"):
         from balog.analytics.progress import progress
         from balog.analytics.querying.output import documents
-        from balog.analytics.querying.statement import ask
+        from balog.analytics.querying.spark_statement import ask
         from balog.analytics.tables import open_tables
         from balog.analytics.tables.catalogs.location import session_settings
 

@@ -19,7 +19,7 @@ from balog.log.logger import EventLogger
 from balog.log.metrics.meters import DEFAULT_LOG_INTERVAL, Counter, Gauge, Meter, Timer, flush
 from balog.log.metrics.points import Metric, Point, Status, Tag, as_dict, folded, write
 from balog.log.values.json_values import safe_str, type_name
-from balog.singer.dialects import read_line
+from balog.log_lines.dialects import read_line
 
 __all__ = [
     "DEFAULT_LOG_INTERVAL",

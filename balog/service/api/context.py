@@ -13,8 +13,8 @@ from balog.service.api.tokens import Tokens
 from balog.service.control.applier import Applier
 from balog.service.control.folder import FolderControl
 from balog.service.control.inspector import TopicInspector
-from balog.service.durable.executor import DaemonExecutor
-from balog.service.durable.intake import EventIntake
+from balog.service.intake.executor import DaemonExecutor
+from balog.service.intake.intake import EventIntake
 from balog.service.settings import ServiceConfig
 
 

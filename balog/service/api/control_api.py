@@ -26,7 +26,7 @@ from balog.service.control.folder import FolderControl
 from balog.service.control.inspector import TopicView
 from balog.service.control.store import Applied, ControlError, DocumentVersion, ServiceStatus, VersionConflict
 from balog.service.control.validation import read_document
-from balog.service.durable.intake import IntakeState
+from balog.service.intake.intake import IntakeState
 from balog.service.jobs import JobStatus
 
 T = TypeVar("T")

@@ -11,8 +11,8 @@ from msgspec import Raw
 
 from balog.event import Event, encode
 from balog.service.api.item_reader import RejectedItem
-from balog.service.durable.results import AcceptedEvent
-from balog.service.durable.router import FAILED_EVENTS_TOPIC
+from balog.service.intake.results import AcceptedEvent
+from balog.service.intake.router import FAILED_EVENTS_TOPIC
 
 _PER_SECOND = 200.0
 _BYTES_PER_SECOND = 2.0 * (1 << 20)

@@ -16,7 +16,7 @@ from balog.registry import PayloadValidator, Registry, Schema, SchemaViolation, 
 from balog.registry.json_schema import is_deeper
 from balog.registry.schema import InvalidSchemaError
 from balog.service.api.tokens import Principal
-from balog.service.durable.results import AcceptedEvent
+from balog.service.intake.results import AcceptedEvent
 from balog.service.settings import ServiceConfig
 from balog.sinks.service import Problem
 

@@ -11,7 +11,7 @@ from balog.common.config.problems import intact, problems
 from balog.common.duplicate_keys import find_duplicate_keys
 from balog.common.errors import ConfigError
 from balog.service.document import Callback, ControlDocument
-from balog.service.durable.router import route_problems
+from balog.service.intake.router import route_problems
 
 _MAX_TWICE = 20
 

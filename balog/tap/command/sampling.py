@@ -10,9 +10,9 @@ from typing import Any
 import balog
 from balog.tap.bookmarks import State
 from balog.tap.catalog import CatalogEntry
-from balog.tap.context import Context
 from balog.tap.errors import SchemaError, SourceError
 from balog.tap.streams import Providers, Stream
+from balog.tap.streams.context import Context
 
 _MAX_RECORDS = 1000
 _MAX_PARENTS = 20

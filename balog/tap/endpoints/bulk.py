@@ -23,11 +23,11 @@ from balog.tap.errors import SourceError, TapError
 from balog.tap.http.client import Client
 from balog.tap.http.downloads import download
 from balog.tap.json_schema.keywords import types_of
+from balog.tap.paging.pages import Page
 from balog.tap.patterns.file_formats import FORMATS, BadRow, ReadOptions, read_rows
-from balog.tap.patterns.pagination import Page
 
 if TYPE_CHECKING:
-    from balog.tap.context import Context
+    from balog.tap.streams.context import Context
     from balog.tap.streams.settings import Checks
 
 _PAGE = 1000

@@ -14,7 +14,7 @@ from balog.tap.bookmarks.order import order_of
 from balog.tap.errors import SourceError
 
 if TYPE_CHECKING:
-    from balog.tap.context import Context
+    from balog.tap.streams.context import Context
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ from typing import Any, ClassVar, NamedTuple
 
 from balog.common.storage import Storage, open_storage
 from balog.tap.bookmarks.times import rank
-from balog.tap.context import Context
 from balog.tap.errors import SourceError, TapError
 from balog.tap.patterns.file_formats import FORMATS, BadRow, ReadOptions, read_rows
 from balog.tap.schema import schema_of
 from balog.tap.schema.types import date_time, integer, string
 from balog.tap.streams import Records, Stream
+from balog.tap.streams.context import Context
 from balog.tap.streams.settings import INFERRED, Checks
 
 FILE, LINE, MODIFIED = "_sdc_source_file", "_sdc_source_lineno", "_sdc_source_modified"

@@ -22,11 +22,11 @@ from balog.tap.endpoints.graphql_query import (
 from balog.tap.endpoints.templates import Values
 from balog.tap.errors import SourceError, TapError
 from balog.tap.http.retries import Policy
-from balog.tap.patterns.named_paging import Paging, named_paging
-from balog.tap.patterns.pagination import pages
+from balog.tap.paging.named import Paging, named_paging
+from balog.tap.paging.pages import pages
 
 if TYPE_CHECKING:
-    from balog.tap.context import Context
+    from balog.tap.streams.context import Context
     from balog.tap.streams.settings import Checks
 
 
@@ -63,7 +63,7 @@ class GraphQLStream(EndpointStream):
         items: the path of the records below the field: ``nodes``, which is the default of a connection,
             ``edges.node``; None means that the field itself is a list, or one record.
         paging: ``connection``, ``cursor:PATH``, ``offset size=100`` or ``page``, see
-            ``balog.tap.patterns.named_paging``; paths are relative to the field, and parameters are its arguments.
+            ``balog.tap.paging.named``; paths are relative to the field, and parameters are its arguments.
         fields: by property (``author.name`` for one in an object) the field that it comes from, with arguments; None
             does not query it.
         path: the path of the endpoint, below the client's base URL.

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from balog.tap.endpoints.endpoint import ENDPOINT_SETTINGS, TEXT, EndpointStream, is_map
 from balog.tap.endpoints.templates import Template, Values
 from balog.tap.errors import SourceError, TapError
-from balog.tap.patterns.named_paging import Paging, named_paging
-from balog.tap.patterns.pagination import Page, pages
+from balog.tap.paging.named import Paging, named_paging
+from balog.tap.paging.pages import Page, pages
 
 if TYPE_CHECKING:
-    from balog.tap.context import Context
+    from balog.tap.streams.context import Context
     from balog.tap.streams.settings import Checks
 
 
@@ -43,7 +43,7 @@ class RestStream(EndpointStream):
             ``{bookmark}`` on a first run.
         verb: the HTTP method, ``GET`` or ``POST``.
         body: the JSON body of a ``POST``, with placeholders in its texts. Paging then adds its parameters here.
-        paging: how pages follow each other, see ``balog.tap.patterns.named_paging``. A function of a ``Page`` returns
+        paging: how pages follow each other, see ``balog.tap.paging.named``. A function of a ``Page`` returns
             the parameters of the next page as a dict, or its URL as a text; None at the end. Without paging there is
             one request, and its response may be a single record.
         empty_on: statuses that mean "no records", such as 404 for a parent that was deleted meanwhile.

@@ -26,7 +26,7 @@ from balog.tap.records.plain import finite
 from balog.tap.records.times import to_date_time
 
 if TYPE_CHECKING:
-    from balog.tap.context import Context
+    from balog.tap.streams.context import Context
 
 OWN = ("bookmark", "start_date", "now", "selected")
 """Placeholders that are not fields of a parent's record."""

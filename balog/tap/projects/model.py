@@ -58,7 +58,7 @@ class StreamPlan:
         path: with placeholders of ``RestStream``.
         schema: the JSON Schema of a record.
         items: the path of the records in the response.
-        paging: see ``balog.tap.patterns.named_paging``.
+        paging: see ``balog.tap.paging.named``.
         params: the query.
         keys: the key properties.
         replication_key: the property that ``params`` filter by.

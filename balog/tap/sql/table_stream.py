@@ -7,12 +7,12 @@ from typing import Any
 
 import balog
 from balog.tap.bookmarks.order import order_of
-from balog.tap.context import Context
 from balog.tap.errors import SourceError
 from balog.tap.schema.types import date_time
 from balog.tap.sql.database import Database, FoundTable
 from balog.tap.sql.pages import TableReader
 from balog.tap.streams import DiscoveryContext, Records, Stream
+from balog.tap.streams.context import Context
 
 DELETED = "_sdc_deleted_at"
 

@@ -10,9 +10,9 @@ from typing import Any
 from balog.tap.bookmarks import EndOfStream, FullTable, Progress
 from balog.tap.bookmarks.start import POSITION
 from balog.tap.catalog import CatalogEntry
-from balog.tap.context import Context, Emitted, replication_key_of
 from balog.tap.errors import LateDeclarationError, OutputError, RecordError, SyncError, TapError
 from balog.tap.streams import Providers, Stream, inject
+from balog.tap.streams.context import Context, Emitted, replication_key_of
 from balog.tap.syncing.interrupts import Interrupted
 from balog.tap.syncing.pipeline import RecordPipeline
 from balog.tap.syncing.session import Session, SyncStats

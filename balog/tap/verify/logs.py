@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 
 from balog.event import Event
-from balog.singer.log_line import LogLine
-from balog.singer.stderr import LineSplitter, RecordAssembler
+from balog.log_lines.line import LogLine
+from balog.log_lines.stderr import LineSplitter, RecordAssembler
 from balog.tap.verify.leaks import Leaks
 
 _FRAME = re.compile(r'^\s*File "([^"\n]+)", line (\d+)', re.MULTILINE)

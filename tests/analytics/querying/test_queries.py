@@ -12,7 +12,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 from pyspark.errors import PySparkException
 
 from balog.analytics.querying.output import write_parquet, write_text
-from balog.analytics.querying.statement import ask, explain_failure
+from balog.analytics.querying.spark_statement import ask, explain_failure
 from balog.common.errors import ConfigError
 
 pytestmark = pytest.mark.spark

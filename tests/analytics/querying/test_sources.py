@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("sqlglot")
 
-from balog.analytics.querying.policy import check
+from balog.analytics.querying.allowed_statements import check
 from balog.analytics.querying.sources import find_source, open_source
 from balog.common.errors import ConfigError
 

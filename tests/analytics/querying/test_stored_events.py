@@ -53,7 +53,7 @@ def of_duckdb(place: Path, query: str) -> list[Event]:
 
 def of_spark(spark: Any, place: Path, query: str) -> list[Event]:
     from balog.analytics.querying.output import documents
-    from balog.analytics.querying.statement import ask
+    from balog.analytics.querying.spark_statement import ask
     from balog.analytics.tables import open_tables
 
     return [event_of(row) for row in documents(ask(spark, open_tables(spark, str(place)), query), None)]

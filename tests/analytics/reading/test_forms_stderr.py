@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from balog.singer import LineAssembler
+from balog.log_lines import LineAssembler
 
 DATA = Path(__file__).parents[2] / "data"
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 t = pytest.importorskip("pyspark.sql.types", reason="pyspark is not installed")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
-from balog.analytics.tables import evolution  # noqa: E402
-from balog.analytics.tables.evolution import RECOVERED, field_of, merge, payload_fields  # noqa: E402
+from balog.analytics.tables import table_schema as evolution  # noqa: E402
 from balog.analytics.tables.shapes import PayloadShape, ShapeObserver, first_schema, from_registry  # noqa: E402
+from balog.analytics.tables.table_schema import RECOVERED, field_of, merge, payload_fields  # noqa: E402
 from balog.analytics.tables.typed_columns import Columns  # noqa: E402
 
 NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")

@@ -11,7 +11,7 @@ from balog.service.api.bodies import ByteBudget, content_form, inflate, split
 from balog.service.api.errors import ApiError
 from balog.service.api.item_reader import ItemReader, RejectedItem
 from balog.service.api.tokens import ANONYMOUS
-from balog.service.durable.results import AcceptedEvent
+from balog.service.intake.results import AcceptedEvent
 from balog.service.settings import RequestLimits, ServiceConfig
 
 reader = ItemReader(

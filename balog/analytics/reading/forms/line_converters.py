@@ -1,7 +1,7 @@
 """Converters of forms of lines: the first archives, captured Singer streams, and captures of stderr.
 
 The first archives have ``time⇥channel⇥payload`` (see ``balog.topics.archives``), stderr has the dialects of
-``balog.singer.dialects``.
+``balog.log_lines.dialects``.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from balog.analytics.reading.forms.converter import (
 from balog.analytics.reading.validation import AnyObject, count_events, normalize_line, try_decode
 from balog.common.errors import EventError
 from balog.event import MAX_CHANNEL_LENGTH
-from balog.singer.log_line import LogLine
+from balog.log_lines.line import LogLine
+from balog.log_lines.stderr import RecordAssembler, channel_of, payload_of
 from balog.singer.messages import LogMessage, parse_log, to_event
-from balog.singer.stderr import RecordAssembler, channel_of, payload_of
 from balog.topics.archives import read_time
 
 _check_object = msgspec.json.Decoder(AnyObject).decode

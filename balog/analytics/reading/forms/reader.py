@@ -16,8 +16,8 @@ from balog.analytics.reading.forms.sqs import SqsConverter
 from balog.analytics.reading.remote import StoragePool
 from balog.analytics.reading.tasks import Slice
 from balog.analytics.reading.validation import try_decode
-from balog.singer.dialects import read_line
-from balog.singer.log_json import LEVEL_KEYS
+from balog.log_lines.dialects import read_line
+from balog.log_lines.json_lines import LEVEL_KEYS
 
 HEAD = 64 * 1024
 """Bytes of a file, decompressed, for the detection."""

@@ -23,10 +23,10 @@ from deltalake.transaction import AddAction, RemoveAction, create_table_with_add
 from pyspark.sql import SparkSession
 
 from balog.analytics.tables.catalogs.location import parse_location
-from balog.analytics.tables.evolution import steps
 from balog.analytics.tables.log import FOLDER, Commit, TableFile, TableState, read_columns
 from balog.analytics.tables.parquet import ParquetStore
 from balog.analytics.tables.store import TableError
+from balog.analytics.tables.table_schema import steps
 
 _APP = "balog"  # of the transactions
 _SETTINGS = {"delta.checkpointInterval": "20"}

@@ -1,0 +1,1 @@
+"""Pages of a source: the walk over them, and paging that a declaration names."""
