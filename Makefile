@@ -20,7 +20,7 @@ TEST_PARTS = $(DEMO_PARTS) $(patsubst %,.demo/%/installed,meltano singer-tools $
 # Demo and tests start thousands of Pythons. Where this is set, each compiles all that it imports.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: help install demo demo-parts test-parts java test soak lint docs pictures package bench constraints clean
+.PHONY: help install demo demo-parts test-parts java test soak lint docs pictures package bench bench-quick constraints clean
 
 help: ## say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1 - /p' Makefile
@@ -67,6 +67,9 @@ package: .venv/installed-lint ## build the source distribution and the wheel int
 
 bench: .venv/installed-bench java .demo/singer-sdk/installed .demo/tap-weather/installed ## measure against peers; prints ratios of medians (BENCH=log ARGS="…" runs one)
 	@for benchmark in $(BENCH); do $(BIN)/python -m benchmarks.$$benchmark $(ARGS) || exit 1; done
+
+bench-quick: .venv/installed-bench java .demo/singer-sdk/installed ## a short benchmark of each room, in some four minutes
+	@$(BIN)/python -m benchmarks.rooms
 
 # The same versions everywhere until someone asks for newer ones; `make test CONSTRAINTS=` takes the newest.
 constraints: .venv/made ## resolve all dependencies anew into .ci/constraints.txt

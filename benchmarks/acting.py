@@ -43,6 +43,7 @@ from benchmarks.acting_work import (
     rates,
     told_to_nobody,
 )
+from benchmarks.history import show_ratio
 from benchmarks.measure import machine
 
 RECEIVED_AT_ONCE = 100
@@ -177,6 +178,7 @@ def end_to_end(files: Files, number: int, rounds: int) -> None:
     click.echo("\n".join(lines))
     balog = found["balog"]
     click.echo(f"\nend to end: {number / balog.wall:,.0f} events/s (target ≥ 20,000)")
+    show_ratio("the speed of SQLite by hand, end to end", found["SQLite by hand"].rounds, balog.rounds, "≥ 0.6")
 
 
 # -- routing ----------------------------------------------------------------------------------------------------------
@@ -334,9 +336,10 @@ def poison(files: Files, number: int, rounds: int, first_delay: float) -> None:
     click.echo(f"{header} {'all, s':>8}")
     for line, name in zip(lines, ways):
         click.echo(f"{line} {statistics.median(whole[name]):>8.1f}")
-    alone = found["good alone"].wall
-    shares = ", ".join(f"{alone / found[name].wall:.2f}" for name in list(ways)[1:])
-    click.echo(f"\nratio: {shares} × the good events' rate without poison (target ≥ 0.8)")
+    click.echo()
+    for name in list(ways)[1:]:
+        target = "≥ 0.9"
+        show_ratio(f"the good events' rate alone, {name}", found["good alone"].rounds, found[name].rounds, target)
 
 
 @click.command()

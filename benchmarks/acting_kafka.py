@@ -25,6 +25,7 @@ from balog.consumers.kafka import KafkaEngine
 from balog.consumers.ledgers.factory import open_ledger
 from balog.topics import open_topics
 from benchmarks.acting_work import Stopwatch, Took, UntilAcked, Way, alternate, messages, publish, rates
+from benchmarks.history import show_ratio
 from benchmarks.measure import machine
 
 BATCH = 1000
@@ -113,8 +114,8 @@ def main(events: int, rounds: int, servers: str | None, quick: bool) -> None:
         )
         click.echo(f"\n{events:,} events of one partition, {BATCH} at once, medians of {rounds} rounds\n")
         click.echo("\n".join(rates(found, events, "bare confluent-kafka loop")))
-        ratio = found["bare confluent-kafka loop"].wall / found["balog"].wall
-        click.echo(f"\nratio: {ratio:.2f} × the bare loop's speed (target ≥ 0.5)")
+        click.echo()
+        show_ratio("the bare loop's speed", found["bare confluent-kafka loop"].rounds, found["balog"].rounds, "≥ 0.5")
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ from balog.consumers.sqs import SQSEngine
 from balog.topics import Message
 from balog.topics.sqs import SqsTopics
 from benchmarks.acting_work import Stopwatch, Took, UntilAcked, Way, alternate, messages, rates
+from benchmarks.history import show_ratio
 from benchmarks.measure import machine
 
 REGION = "eu-central-1"
@@ -163,8 +164,9 @@ def main(events: int, rounds: int, pollers: str, endpoint: str | None, quick: bo
             )
             click.echo(f"\n{events:,} events, pollers: {number}, medians of {rounds} rounds\n")
             click.echo("\n".join(rates(found, events, "bare boto3 loop")))
-            ratio = found["bare boto3 loop"].wall / found["balog"].wall
-            click.echo(f"\nratio: {ratio:.2f} × the bare loop's speed (target ≥ 0.9)")
+            click.echo()
+            loop, ours = found["bare boto3 loop"].rounds, found["balog"].rounds
+            show_ratio(f"the bare loop's speed, {number} pollers", loop, ours, "≥ 0.9")
 
 
 if __name__ == "__main__":

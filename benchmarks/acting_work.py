@@ -35,10 +35,11 @@ PUBLISHED_AT_ONCE = 1000
 
 
 class Took(NamedTuple):
-    """Seconds of the clock, and seconds of this process's processor time."""
+    """Seconds of the clock, and seconds of this process's processor time; a median knows the clocks of its rounds."""
 
     wall: float
     cpu: float
+    rounds: tuple[float, ...] = ()
 
 
 Way = Callable[[], Took]
@@ -96,7 +97,7 @@ def alternate(ways: dict[str, Way], rounds: int) -> dict[str, Took]:
                 walls[name].append(took.wall)
                 cpus[name].append(took.cpu)
     wall, cpu = medians(walls), medians(cpus)
-    return {name: Took(wall[name], cpu[name]) for name in ways}
+    return {name: Took(wall[name], cpu[name], tuple(walls[name])) for name in ways}
 
 
 def rates(found: dict[str, Took], events: int, base: str) -> Iterator[str]:

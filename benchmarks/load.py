@@ -23,6 +23,7 @@ from balog.analytics import session
 from balog.analytics.tables import open_store
 from balog.analytics.tables.loader import load
 from benchmarks.generate import events
+from benchmarks.history import show_ratio
 from benchmarks.measure import archive_options, interleaved, machine, medians
 
 _SCHEMA = """schema string, payload string, header struct<id string, channel string, timestamp timestamp, level string,
@@ -69,13 +70,15 @@ def main(size: int, rounds: int, folder: Path) -> None:
             "every event again": partial(with_balog, spark, root, ours, again=True),
             "Spark, events alone": partial(with_spark, spark, root, theirs),
         }
-        found = medians(interleaved(ways, rounds))
+        each = interleaved(ways, rounds)
+        found = medians(each)
         count = spark.read.parquet(str(ours / "events")).count()
         size_ = sum(path.stat().st_size for path in ours.glob("*/*/*.parquet"))
         click.echo(f"{form}: {count:,} events; all tables together {size_ / 1e6:,.1f} MB")
         for name, seconds in found.items():
             ratio = seconds / found["balog load"]
             click.echo(f"  {name:20} {seconds:7.2f} s  {count / seconds:10,.0f} events/s  {ratio:5.2f} × balog's time")
+        show_ratio(f"the speed of Spark's events alone, {form}", each["Spark, events alone"], each["balog load"])
         assert count == spark.read.parquet(str(theirs)).count()
     shutil.rmtree(ours)
     shutil.rmtree(theirs)

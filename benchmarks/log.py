@@ -32,6 +32,7 @@ from pythonjsonlogger.json import JsonFormatter
 from pythonjsonlogger.orjson import OrjsonFormatter
 
 import balog
+from benchmarks.history import show_ratio
 from benchmarks.log_cases import cases, check_cases
 from benchmarks.measure import interleaved, machine, medians
 
@@ -46,6 +47,7 @@ PAYLOAD = {
 CONTEXT = {"fqdn": os.uname().nodename, "application": "bench", "process": os.getpid()}
 BOUND = {"stream": "users", "run_id": "a1b2c3"}
 KINDS = ["payload", "message", "bound"]
+Rounds = dict[str, list[float]]
 Work = dict[str, Callable[[], Any]]
 """What is timed, by its kind: an event with a payload, with a message and two fields, with two bound values besides."""
 
@@ -279,12 +281,13 @@ def timed(work: Callable[[], Any], events: int) -> Callable[[], float]:
     return measure
 
 
-def table(kinds: list[str], works: dict[str, Work], base: str, events: int, rounds: int) -> dict[str, dict[str, float]]:
-    """Measure, and print µs an event and the ratio to ``base``."""
-    found = {
-        kind: medians(interleaved({name: timed(w[kind], events) for name, w in works.items() if kind in w}, rounds))
+def table(kinds: list[str], works: dict[str, Work], base: str, events: int, rounds: int) -> dict[str, Rounds]:
+    """Measure, print µs an event and the ratio to ``base``, and return the seconds of each round by kind."""
+    seconds = {
+        kind: interleaved({name: timed(w[kind], events) for name, w in works.items() if kind in w}, rounds)
         for kind in kinds
     }
+    found = {kind: medians(each) for kind, each in seconds.items()}
     click.echo(f"{'':28}" + "".join(f"{kind:>22}" for kind in kinds))
     for name in works:
         cells = [
@@ -294,7 +297,7 @@ def table(kinds: list[str], works: dict[str, Work], base: str, events: int, roun
             for kind in kinds
         ]
         click.echo(f"{name:28}" + "".join(f"{cell:>22}" for cell in cells))
-    return found
+    return seconds
 
 
 def imports(rounds: int) -> dict[str, float]:
@@ -327,10 +330,9 @@ def main(events: int, rounds: int, quick: bool) -> None:
         with destination(kind) as out:
             works = {name: make(out) for name, make in WAYS.items()}
             found = table(KINDS, works, "structlog", events, rounds)["payload"]
-        click.echo(
-            f"\nratio: {found['balog'] / found['structlog']:.2f} × structlog (target ≤ 0.65), "
-            f"{found['balog'] / found['python-json-logger, orjson']:.2f} × python-json-logger (target ≤ 0.35)"
-        )
+        click.echo()
+        show_ratio(f"structlog, to {kind}", found["balog"], found["structlog"], "≤ 0.65")
+        show_ratio(f"python-json-logger, to {kind}", found["balog"], found["python-json-logger, orjson"], "≤ 0.35")
     with destination("/dev/null") as out:
         click.echo("\na call whose level is off (× structlog's; target ≤ 1)\n")
         works = {

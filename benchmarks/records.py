@@ -26,6 +26,7 @@ import msgspec
 
 from balog.broker.records.config import RecordRule
 from balog.broker.records.editor import RecordEditor
+from benchmarks.history import show_ratio
 from benchmarks.measure import interleaved, machine, medians
 
 ROOT = Path(__file__).parents[1]
@@ -193,7 +194,8 @@ def main(rounds: int, quick: bool) -> None:
         check(found)
         click.echo(machine("balog", "msgspec"))
         click.echo(f"medians of {rounds} rounds; records of ten properties, {len([*lines(1)][1])} bytes a line\n")
-        table = medians(interleaved({name: program.seconds for name, program in found.items()}, rounds))
+        seconds = interleaved({name: program.seconds for name, program in found.items()}, rounds)
+        table = medians(seconds)
     alone = medians(interleaved(editing(1000 if quick else 50_000), rounds))
     click.echo(f"{'whole programs':34}{'µs':>8}{'records/s':>12}{'× balog':>10}")
     for name, took in sorted(table.items()):
@@ -204,8 +206,8 @@ def main(rounds: int, quick: bool) -> None:
         click.echo(f"{name:34}{took * 1e6:8.2f} {1 / took:11,.0f}")
     one_mask = 1 / alone["mask, sha256 with a key"]
     click.echo(f"\none mask: {one_mask:,.0f} records/s on one core (target ≥ 200,000)")
-    if (peer := table.get("md5: SDK stream map")) is not None:
-        click.echo(f"ratio: {peer / table['md5: balog broker']:.2f} × the SDK's stream maps")
+    if (peer := seconds.get("md5: SDK stream map")) is not None:
+        show_ratio("the SDK's stream maps", peer, seconds["md5: balog broker"])
 
 
 if __name__ == "__main__":

@@ -44,6 +44,7 @@ from balog.analytics.tables import open_store, open_tables
 from balog.analytics.tables.loader import load
 from benchmarks.commands import CommandRun, run_commands
 from benchmarks.generate import events
+from benchmarks.history import show_ratio
 from benchmarks.measure import archive_options, interleaved, machine, medians, processor_seconds
 
 Tables = dict[str, list[tuple[Any, ...]]]
@@ -301,7 +302,7 @@ def main(size: int, rounds: int, folder: Path) -> None:
             click.echo(
                 f"  {name:16} {median:6.2f} s  {ratios[0]:9.2f}  {cpu[name]:8.2f} s  {ratios[1]:9.2f}   ({each})"
             )
-        _print_ratios(form, middle)
+        _show_ratios(form, seconds)
     spark.stop()
     click.echo("from the shell, medians: time, processor time, most memory")
     for name, run in from_shell(folder, roots["plain"], day, rounds).items():
@@ -310,12 +311,10 @@ def main(size: int, rounds: int, folder: Path) -> None:
     shutil.rmtree(day)
 
 
-def _print_ratios(form: str, middle: dict[str, float]) -> None:
-    """Print what the targets are about."""
-    alone, json_, spark = middle["DuckDB alone"], middle["spark.read.json"], middle["balog, Spark"]
-    click.echo(f"  {form}: embedded is {middle['balog, embedded'] / alone:.2f} × DuckDB alone (target at most 1.2)")
-    target = "2.5" if form == "plain" else "2"
-    click.echo(f"  {form}: Spark is {json_ / spark:.2f} × as fast as spark.read.json (target at least {target})")
+def _show_ratios(form: str, seconds: dict[str, list[float]]) -> None:
+    show_ratio(f"DuckDB's time alone, {form}", seconds["balog, embedded"], seconds["DuckDB alone"], "≤ 1.5")
+    target = "≥ 2.5" if form == "plain" else "≥ 2"
+    show_ratio(f"spark.read.json's speed, {form}", seconds["spark.read.json"], seconds["balog, Spark"], target)
 
 
 if __name__ == "__main__":

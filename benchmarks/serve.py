@@ -28,12 +28,14 @@ import msgspec
 import urllib3
 
 from balog.event import Event, encode
+from benchmarks.history import show_ratio
 from benchmarks.measure import machine
 
 CONNECTIONS = 32
 BATCH = 100
 HEAD = "POST /v1/events HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n"
 TARGETS = {1: 2000, BATCH: 20_000}  # durable events a second
+SHARES = {1: 0.36, BATCH: 0.035}  # of the empty handler's speed
 SCHEMA = {
     "type": "object",
     "required": ["cls_type", "version", "number", "customer", "lines"],
@@ -220,7 +222,9 @@ def report(batch: int, count: int, rounds: dict[str, list[Round]]) -> None:
             f"{percentile(latencies, 0.5):10.2f}{percentile(latencies, 0.99):10.2f}{times[name] / times['empty']:10.2f}"
         )
     click.echo(f"\n{count * batch / times['balog']:,.0f} durable events/s (target ≥ {TARGETS[batch]:,})")
-    click.echo(f"ratio: {times['balog'] / times['empty']:.2f} × the empty handler")
+    seconds = {name: [one.seconds for one in done] for name, done in rounds.items()}
+    target = f"≥ {SHARES[batch]}"
+    show_ratio(f"the empty handler's speed, {batch} a request", seconds["empty"], seconds["balog"], target)
 
 
 @click.command(help=__doc__)

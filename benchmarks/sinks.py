@@ -45,6 +45,7 @@ from balog.sinks import (
     WebhookSinkConfig,
 )
 from balog.sinks.prometheus import Pushgateway
+from benchmarks.history import show_ratio
 from benchmarks.measure import interleaved, machine, medians
 
 sys.path.append(str(Path(__file__).parents[1] / "plugins" / "balog-otlp"))
@@ -440,19 +441,20 @@ def main(events: int, rounds: int, chosen: tuple[str, ...], quick: bool) -> None
     click.echo(machine("balog", "urllib3", "elasticsearch", "datadog", "prometheus-client"))
     click.echo(f"medians of {rounds} rounds of {events} events of {len(deliveries[0].body)} bytes, events/s\n")
     click.echo(f"{'':20}{'balog':>10}{'bare loop':>12}{'× bare':>9}  by")
-    ratios = {}
+    seconds: dict[str, dict[str, list[float]]] = {}
     with tempfile.TemporaryDirectory(prefix="balog-bench-") as home, server() as peer:
         for name in chosen or SINKS:
             with ExitStack() as stack:
                 place = Place(batches, peer, Path(home), stack)
                 pair = SINKS[name](place)
                 check(name, pair, place)
-                table = medians(interleaved({"balog": pair.sink, "bare": pair.bare}, rounds))
-            ratios[name] = table["bare"] / table["balog"]
+                seconds[name] = interleaved({"balog": pair.sink, "bare": pair.bare}, rounds)
+            table = medians(seconds[name])
             ours, bare = pair.events / table["balog"], pair.events / table["bare"]
-            click.echo(f"{name:20}{ours:10,.0f}{bare:12,.0f}{ratios[name]:9.2f}  {pair.library}")
-    least = min(ratios, key=ratios.__getitem__)
-    click.echo(f"\nratio: {ratios[least]:.2f} × the bare loop's speed or more (least: {least})")
+            click.echo(f"{name:20}{ours:10,.0f}{bare:12,.0f}{ours / bare:9.2f}  {pair.library}")
+    click.echo()
+    for name, each in seconds.items():
+        show_ratio(f"the bare loop's speed, {name}", each["bare"], each["balog"])
 
 
 if __name__ == "__main__":

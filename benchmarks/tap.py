@@ -21,6 +21,7 @@ from typing import Any
 
 import click
 
+from benchmarks.history import show_ratio
 from benchmarks.measure import interleaved, machine, medians
 from benchmarks.tap_work import SCHEMA
 
@@ -100,16 +101,16 @@ def main(rounds: int, records: int, quick: bool) -> None:
         # A few records can take less than starts differ by; no toolkit writes one in 0.1 µs.
         return lambda: max(1e-7, (run(name, count, len) - run(name, SHORT, len)) / (count - SHORT))
 
-    table = medians(interleaved({name: way(name) for name in names}, rounds))
+    seconds = interleaved({name: way(name) for name in names}, rounds)
+    table = medians(seconds)
     ours = table["balog.tap, one by one"]
     click.echo(f"{'':32}{'µs':>8}{'records/s':>12}{'× one by one':>14}")
     for name, took in table.items():
         click.echo(f"{name:32}{took * 1e6:8.2f}{1 / took:12,.0f}{ours / took:14.3f}")
     for peer, target in (("singer-sdk", 3), ("singer-python", 2)):
-        quickest = min((took for name, took in table.items() if name.startswith(peer)), default=None)
-        if quickest is not None:
-            click.echo(f"\nratio: {quickest / ours:.2f} × {peer} at its quickest (target ≥ {target})", nl=False)
-    click.echo()
+        if found := [name for name in table if name.startswith(peer)]:
+            quickest = min(found, key=table.__getitem__)
+            show_ratio(f"{peer} at its quickest", seconds[quickest], seconds["balog.tap, one by one"], f"≥ {target}")
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from google.protobuf import json_format, message_factory
 
 from balog.registry.json_schema import JsonValidator
 from balog.registry.protobuf import compile_proto
+from benchmarks.history import show_ratio
 from benchmarks.measure import interleaved, machine, medians
 
 Way = Callable[[bytes], bool]
@@ -137,18 +138,15 @@ def main(quick: bool) -> None:
     print(machine("jsonschema-rs", "fastjsonschema", "jsonschema", "protovalidate"))
     rounds = 3 if quick else 7
     for title, some in (("all valid", good), ("every tenth wrong", given)):
-        seconds = medians(
-            interleaved(
-                {name: timed(way, some[: len(some) // 20] if name in slow else some) for name, way in found.items()},
-                rounds,
-            )
+        each = interleaved(
+            {name: timed(way, some[: len(some) // 20] if name in slow else some) for name, way in found.items()}, rounds
         )
+        seconds = medians(each)
         first = next(iter(seconds.values()))
         print(f"\n{len(given[0])} bytes each, {title}, median of {rounds} rounds")
         for name, took in seconds.items():
             print(f"{name:22}{1 / took:12,.0f} /s{took / first:10.2f} x balog")
-        ratio = seconds["jsonschema-rs alone"] / first
-        print(f"ratio: {ratio:.2f} × as fast as jsonschema-rs alone, {title}")
+        show_ratio(f"as fast as jsonschema-rs alone, {title}", each["jsonschema-rs alone"], next(iter(each.values())))
     wires = [compile_proto(PROTO).from_json(payload) for payload in given[:2_000]]
     seconds = medians(interleaved({name: timed(way, wires) for name, way in wire_ways().items()}, rounds))
     first = next(iter(seconds.values()))

@@ -13,7 +13,6 @@ The time is that of the example tap, one run at a time and side by side, in inte
 from __future__ import annotations
 
 import json
-import os
 import sys
 import tempfile
 import time
@@ -23,6 +22,7 @@ from pathlib import Path
 import click
 
 from balog.tap.verify import Options, verify
+from benchmarks.history import show_ratio
 from benchmarks.measure import interleaved, machine, medians
 from tests.tap.verify.defects import ALSO, DEFECTS, LEGAL, command, write_config
 
@@ -88,11 +88,12 @@ def main(rounds: int, quick: bool, verbose: bool) -> None:
             f"precision: {true / (true + false):.3f} ({false} false of {true + false} findings)\n"
         )
         ways = {"one run at a time": example(Path(place), 1), "side by side": example(Path(place), 0)}
-        table = medians(interleaved(ways, 1 if quick else rounds))
+        seconds = interleaved(ways, 1 if quick else rounds)
+        table = medians(seconds)
         for name, took in table.items():
             click.echo(f"{name:32}{took:8.2f} s")
-        ratio = table["side by side"] / table["one run at a time"]
-        click.echo(f"\nratio: {ratio:.2f} × one run at a time, on {os.cpu_count()} cores")
+        click.echo()
+        show_ratio("one run at a time", seconds["side by side"], seconds["one run at a time"], "≤ 1")
 
 
 if __name__ == "__main__":

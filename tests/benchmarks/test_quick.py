@@ -72,4 +72,10 @@ def test_a_quick_run_of_acting_says_what_each_part_comes_to() -> None:
     said = quick("acting")
     assert re.search(r"^end to end: [\d,]+ events/s", said, re.MULTILINE)
     assert re.search(r"^routing: at most \d+\.\d µs an event", said, re.MULTILINE)
-    assert re.search(r"^ratio: \d+\.\d\d, \d+\.\d\d, \d+\.\d\d × the good events' rate", said, re.MULTILINE)
+    assert len(re.findall(r"^ratio: \d+\.\d\d × the good events' rate alone, 1 of 11", said, re.MULTILINE)) == 3
+
+
+def test_the_route_names_the_files_from_the_call_to_the_sink_and_from_the_queue_to_the_handler() -> None:
+    event, message = re.findall(r"^a .*: \d+ files, \d+ functions\n((?:  .*\n)+)", quick("route"), re.MULTILINE)
+    assert {"log/logger.py", "sinks/statsd.py"} <= set(re.findall(r"^  (.*?): ", event, re.MULTILINE))
+    assert {"topics/sqs/queue.py", "consumers/operator.py"} <= set(re.findall(r"^  (.*?): ", message, re.MULTILINE))
