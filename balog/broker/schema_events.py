@@ -9,7 +9,7 @@ from balog.broker.messages.schema_reader import SchemaReader
 from balog.broker.metrics import stage_context
 from balog.common.errors import EventError
 from balog.common.redaction import Redactor
-from balog.event import Event, decode, encode
+from balog.event import Event, encode
 from balog.sinks import Delivery
 
 
@@ -41,7 +41,7 @@ class SchemaEvents:
             event = Event.new(self._channel, payload, context=self._context)
             body = encode(event)
             clean = self._redactor.redact_encoded(body)
-            self._put(Delivery(event if clean is body else decode(clean), clean))
+            self._put(Delivery(event if clean is body else None, clean))
         except (EventError, UnicodeError):
             return  # a schema that is too deep for an event passes without one
 

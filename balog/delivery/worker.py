@@ -25,7 +25,6 @@ from balog.delivery.spool import SinkSpool
 from balog.delivery.spooler import Spooler
 from balog.delivery.stats import SinkStats
 from balog.delivery.worker_state import InFlightBatch, WorkerState
-from balog.event import decode
 from balog.filters import Expression
 from balog.sinks.base import Delivery, SinkConfig, SinkOptions
 
@@ -271,7 +270,7 @@ class SinkWorker:
         """Attempt to deliver a batch until the sink has taken or refused it. Return False when time is up."""
         state = self._state
         delays = BackoffSequence(self.config.retry.backoff())
-        deliveries = batch.deliveries or [Delivery(decode(body), body) for _, body in batch.entries]
+        deliveries = batch.deliveries or [Delivery(None, body) for _, body in batch.entries]
         while True:
             outcome = self._connection.deliver(deliveries)
             self._note(outcome)

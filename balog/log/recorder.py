@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from balog.common.errors import complain
-from balog.event import LEVELS, Level, decode
+from balog.event import LEVELS, Level, decode_own
 from balog.log.context import ProcessContext
 from balog.log.levels import OFF, ChannelLevels
 from balog.log.output_route import OutputRoute
@@ -149,7 +149,7 @@ class Recorder(EventRenderer):
                     raise
             return
         number = LEVELS[level]
-        whole = decode(event) if self._has_conditions else None
+        whole = decode_own(event) if self._has_conditions else None
         is_covered = self.levels is not None and self.levels.of(channel) is not None
         for route in self.routes:
             if number >= route.threshold or (is_covered and not route.has_own_level):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated, ClassVar, NamedTuple, Protocol
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, ClassVar, Protocol
 
 from msgspec import Meta, Struct
 
@@ -12,15 +12,33 @@ from balog.common.config.tagged_config import TaggedConfig
 from balog.common.errors import BalogError
 from balog.common.errors import SinkError as SinkError
 from balog.common.plugins import PluginRegistry, load, package_of
-from balog.event import Event
+from balog.event import Event, decode_own
 from balog.sinks.guarantee import SinkGuarantee as SinkGuarantee
 
 
-class Delivery(NamedTuple):
-    """An event, and its encoding as one line without a newline."""
+class Delivery:
+    """An event, and its encoding as one line without a newline; unpacked as ``event, body``.
 
-    event: Event
-    body: bytes
+    Args:
+        event: None if this process encoded ``body``: it is decoded when it is first asked for.
+    """
+
+    __slots__ = ("_event", "body")
+
+    def __init__(self, event: Event | None, body: bytes) -> None:
+        self._event = event
+        self.body = body
+
+    @property
+    def event(self) -> Event:
+        """The decoded event."""
+        if self._event is None:
+            self._event = decode_own(self.body)
+        return self._event
+
+    def __iter__(self) -> Iterator[Any]:
+        yield self.event
+        yield self.body
 
 
 class Batching(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):

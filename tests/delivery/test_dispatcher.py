@@ -6,7 +6,7 @@ import pytest
 
 from balog.common.errors import ConfigError
 from balog.delivery import Dispatcher, backpressure, event_queue, worker
-from balog.sinks import Batching, Delivery, Retrying, SinkError, StoreSinkConfig
+from balog.sinks import Batching, Retrying, SinkError, StoreSinkConfig
 from tests.stand_ins.probe_sink import balanced, deliveries, probe, send
 from tests.waiting import wait_for
 
@@ -591,4 +591,4 @@ def test_a_delivery_is_what_was_put(said):
     for delivery in sent:
         dispatcher.put(delivery)
     close(dispatcher)
-    assert [Delivery(item.event, item.body) for item in seen] == sent
+    assert [tuple(item) for item in seen] == [tuple(item) for item in sent]

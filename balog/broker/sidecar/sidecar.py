@@ -28,7 +28,7 @@ from balog.common.redaction import Redactor
 from balog.common.signals import signals_for_main_thread
 from balog.common.stats import StatSample
 from balog.delivery import Dispatcher
-from balog.event import Event, Level, decode, encode, format_timestamp, new_id
+from balog.event import Event, Level, encode, format_timestamp, new_id
 from balog.event.payload import RunPayload, log_payload, read
 from balog.log_lines import LineAssembler
 from balog.singer import LogMessage, write
@@ -317,7 +317,7 @@ class _Run:
                 clean = self._redactor.redact_encoded(body)
                 line = write(LogMessage(level=event.level or "INFO", value=Raw(clean))) if stream else b""
                 if self._config.sinks:
-                    self._dispatcher.put(Delivery(event if clean is body else decode(clean), clean))
+                    self._dispatcher.put(Delivery(event if clean is body else None, clean))
                 lines.append(line)
                 self._logs += 1
             except (EventError, UnicodeError):  # such as a payload too deep for one line

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from balog.common.errors import ConfigError
-from balog.event import Event, decode
+from balog.event import Event, decode_own
 from balog.log.outputs.base import LogOutput
 from balog.log.outputs.streams import write_line
 
@@ -83,7 +83,7 @@ class CallableOutput(LogOutput):
             return
         self._thread.is_calling = True
         try:
-            self._function(decode(event))
+            self._function(decode_own(event))
         finally:
             self._thread.is_calling = False
 

@@ -9,7 +9,6 @@ import weakref
 from typing import TYPE_CHECKING
 
 from balog.common.errors import complain
-from balog.event import decode
 from balog.log.outputs.base import LogOutput
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ class QueuedOutput(LogOutput):
         """Queue one event."""
         from balog.sinks import Delivery
 
-        delivery = Delivery(decode(event), event)
+        delivery = Delivery(None, event)
         with self._lock:  # a concurrent flush sees the whole event or nothing
             dispatcher = self._dispatcher or self._start()
             if dispatcher is not None:

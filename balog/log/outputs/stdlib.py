@@ -7,7 +7,7 @@ import os
 import threading
 from typing import Any
 
-from balog.event import LEVELS, Event, decode
+from balog.event import LEVELS, Event, decode_own
 from balog.log.outputs.base import LogOutput
 from balog.log.outputs.calls import current
 from balog.log.outputs.console import message_of
@@ -49,7 +49,7 @@ def make_record(level: str, event: bytes) -> logging.LogRecord:
     and ``context`` and the fields of a ``log`` payload. A field with the name of a standard attribute is in the payload
     only.
     """
-    whole = decode(event)
+    whole = decode_own(event)
     payload, error = whole.payload, current.exception
     is_log = payload.get("cls_type") == "log"
     message = payload.get("message") if is_log else None
