@@ -45,7 +45,7 @@ def place(spark: Any, made: list[str], tmp_path_factory: pytest.TempPathFactory)
 
 def of_duckdb(place: Path, query: str) -> list[Event]:
     from balog.analytics.embedded.statement import ask
-    from balog.analytics.embedded.stored_tables import StoredTables
+    from balog.analytics.tables.local import StoredTables
 
     with ask(StoredTables(str(place)), query.replace("unix_micros(", "epoch_us(")) as answer:
         return [event_of(row) for row in answer.rows()]
