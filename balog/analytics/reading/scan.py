@@ -51,18 +51,15 @@ class Query(Protocol):
     @property
     def arrow(self) -> pa.Schema:
         """The schema of the batches."""
-        ...
 
     def run(self, parser: Parser) -> tuple[int | None, pa.Table]:
         """Return the number of events that were read (None if unknown) and the result.
 
         May raise ``duckdb.Error`` or ``ValueError``.
         """
-        ...
 
     def merge(self, parser: Parser, digests: Sequence[pa.Table]) -> pa.Table:
         """Merge the results of one or more blocks; it must not raise, whatever the events contain."""
-        ...
 
 
 _YEARS = datetime(1, 1, 1, tzinfo=timezone.utc), datetime(9999, 12, 31, 23, 59, 59, 999999, timezone.utc)

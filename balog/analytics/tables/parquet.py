@@ -21,6 +21,8 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 
+from balog.analytics.rollups.frames import hours_between
+from balog.analytics.rollups.schemas import Rollups
 from balog.analytics.tables.log import (
     FOLDER,
     Commit,
@@ -32,7 +34,7 @@ from balog.analytics.tables.log import (
     micros,
     read_columns,
 )
-from balog.analytics.tables.store import LoadHistory, StagedFile, TableBatch, TableError, TablePart, read_files
+from balog.analytics.tables.store import ROLLUPS, LoadHistory, StagedFile, TableBatch, TableError, TablePart, read_files
 from balog.common.storage.local_files import lock, sync_folders
 
 
@@ -83,6 +85,15 @@ class ParquetStore:
         if not paths:
             return self._spark.createDataFrame([], columns)
         return read_files(self._spark, columns, paths, str(folder))
+
+    def rollups(self, since: datetime | None = None, until: datetime | None = None) -> Rollups:
+        """Return the stored rollups of the hours that begin at or after ``since`` and before ``until``.
+
+        Raises:
+            TableError: these tables have no rollups.
+        """
+        frames = {name: self.frame(table, since, until).drop("date") for name, table in ROLLUPS.items()}
+        return Rollups(**{name: hours_between(frame, since, until) for name, frame in frames.items()})
 
     def loaded(self) -> LoadHistory:
         """Return the history of commits."""
@@ -142,9 +153,8 @@ class ParquetStore:
         changes = {name: self._change(batch.id, name, part) for name, part in batch.parts.items()}
         tables = {name: change for name, change in changes.items() if change is not None}
         sources = {path: source for path, source in batch.sources.items() if state.sources.get(path) != source}
-        floor = batch.floor.isoformat() if batch.floor else ""
-        if tables or sources or batch.stream is not None or floor > state.floor:
-            self._append(Commit(batch.id, _now(), tables, sources, batch.stream, floor))
+        if tables or sources or batch.stream is not None:
+            self._append(Commit(batch.id, _now(), tables, sources, batch.stream))
         else:
             shutil.rmtree(self._staging / batch.id, ignore_errors=True)
 

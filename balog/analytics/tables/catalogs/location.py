@@ -14,17 +14,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import parse_qsl
 
 from balog.analytics.tables.log import has_log
-from balog.analytics.tables.store import ROLLUPS, TableError
+from balog.analytics.tables.store import TableError
 from balog.common.errors import ConfigError, MissingExtraError
 from balog.common.local_path import check_variables
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
     from pyspark.sql.types import DataType, StructType
 
-    from balog.analytics.rollups import Rollups
     from balog.analytics.tables.parquet import ParquetStore
 
 _NAME = re.compile(r"\w+")
@@ -147,50 +144,7 @@ def open_store(spark: SparkSession, location: str) -> ParquetStore:
     return ParquetStore(spark, location)
 
 
-class Tables:
-    """Tables as frames; open them with ``open_tables``."""
-
-    def __init__(self, store: ParquetStore) -> None:
-        self._store = store
-
-    @property
-    def location(self) -> str:
-        """The location that they were opened by."""
-        return self._store.location
-
-    def names(self) -> list[str]:
-        """Return the names of all tables, rollups included, sorted."""
-        return self._store.names()
-
-    def frame(self, name: str, since: datetime | None = None, until: datetime | None = None) -> DataFrame:
-        """Return a table's columns and ``date date``, the UTC day of each row.
-
-        Args:
-            name: the table.
-            since, until: the frame may omit days and files outside of this time; it does not filter rows.
-
-        Raises:
-            TableError: there is no such table.
-        """
-        return self._store.frame(name, since, until)
-
-    def rollups(self, since: datetime | None = None, until: datetime | None = None) -> Rollups:
-        """Return the stored rollups of the hours that begin at or after ``since`` and before ``until``.
-
-        Raises:
-            TableError: these tables have no rollups.
-        """
-        from balog.analytics.rollups import Rollups
-        from balog.analytics.rollups.frames import hours_between
-
-        frames = {}
-        for name, table in ROLLUPS.items():
-            frame = self.frame(table, since, until)
-            frames[name] = (hours_between(frame, since, until) if "hour" in frame.columns else frame).drop("date")
-        return Rollups(**frames)
-
-
-def open_tables(spark: SparkSession, location: str) -> Tables:
+def open_tables(spark: SparkSession, location: str) -> ParquetStore:
     """Open the tables at a location.
 
     Raises:
@@ -198,4 +152,4 @@ def open_tables(spark: SparkSession, location: str) -> Tables:
     """
     if not is_tables(location):
         raise TableError("there are no tables; load some: balog load SOURCE --tables PLACE", location)
-    return Tables(open_store(spark, location))
+    return open_store(spark, location)
