@@ -245,14 +245,7 @@ def _query_strict(parser: Parser, query: Query, data: memoryview, lines: int | N
     count = count_events(data)
     if count is None or lines not in (None, count):
         return None
-    try:
-        parser.take(data, lenient=False)
-        read, table = query.run(parser)
-    except _PARSER_ERRORS:
-        raise
-    except _REFUSALS:
-        return None
-    return table if read in (None, count) else None
+    return _answer(parser, query, data, count, lenient=False)
 
 
 def _query_normalized(parser: Parser, query: Query, path: str, normalized: NormalizedLines) -> Iterator[_Answer]:
@@ -268,9 +261,10 @@ def _ask(
     """Query normalized events; if that fails, query each half, until the invalid line is alone."""
     if not events:
         return
-    table = _answer(parser, query, events, lenient=True)
+    data = memoryview(b"\n".join([*events, b""]))
+    table = _answer(parser, query, data, len(events), lenient=True)
     if table is None and len(events) == 1:  # a lenient parser rejects deep nesting that a strict one accepts
-        table = _answer(parser, query, events, lenient=False)
+        table = _answer(parser, query, data, 1, lenient=False)
     if table is not None:
         yield table
     elif len(events) == 1:
@@ -282,19 +276,20 @@ def _ask(
         yield from _ask(parser, query, events[half:], offsets[half:], bad)
 
 
-def _answer(parser: Parser, query: Query, events: list[bytes], lenient: bool) -> pa.Table | None:
-    parser.take(b"\n".join(events) + b"\n", lenient)
+def _answer(parser: Parser, query: Query, data: memoryview, count: int, *, lenient: bool) -> pa.Table | None:
+    """Query ``count`` lines; return None if the parser refuses one."""
+    parser.take(data, lenient)
     try:
         if lenient:
             were_read = parser.table("{'schema': 'VARCHAR'}", '"schema" IS NOT NULL').column(0).to_pylist()
-            if len(were_read) != len(events) or not all(were_read):
+            if len(were_read) != count or not all(were_read):
                 return None
-        count, table = query.run(parser)
+        read, table = query.run(parser)
     except _PARSER_ERRORS:
         raise
     except _REFUSALS:
         return None
-    return table if count in (None, len(events)) else None
+    return table if read in (None, count) else None
 
 
 def _damage(parser: Parser, query: Query, path: str, damage: Damage) -> Iterator[_Answer]:

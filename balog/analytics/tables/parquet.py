@@ -46,14 +46,9 @@ class ParquetStore:
     """
 
     def __init__(self, spark: SparkSession, location: str) -> None:
-        self._spark, self._location = spark, location
+        self._spark, self.location = spark, location
         self._root = folder_of(location)
         self._log = CommitLog(self._root)
-
-    @property
-    def location(self) -> str:
-        """The folder, as it was passed."""
-        return self._location
 
     def names(self) -> list[str]:
         """Return the tables, sorted."""
@@ -78,7 +73,7 @@ class ParquetStore:
         self._finish()
         found = self._log.state.tables.get(table)
         if found is None:
-            raise TableError(f"no table {table}; there are: {', '.join(self.names()) or 'none'}", self._location)
+            raise TableError(f"no table {table}; there are: {', '.join(self.names()) or 'none'}", self.location)
         columns = t.StructType([*read_columns(found.columns), t.StructField("date", t.DateType())])
         folder = self._root / table
         paths = [str(folder / file.path) for file in found.files.values() if is_within(file, since, until)]
@@ -120,7 +115,7 @@ class ParquetStore:
             except OSError as error:
                 raise TableError(f"cannot be locked: {error.strerror}", str(path)) from None
             if not is_ours:
-                raise TableError("another load is writing here; wait for its end, or end it", self._location)
+                raise TableError("another load is writing here; wait for its end, or end it", self.location)
             self._log.refresh()
             self._finish()
             for folder in self._staging.glob("*"):  # what was staged and never committed

@@ -78,15 +78,6 @@ def append(path: Path, data: bytes) -> None:
         file.write(data)
 
 
-def test_new_files_and_added_lines_come_once(reader: Reader) -> None:
-    append(reader.folder / "a.jsonl", b"1\n2\n")
-    assert reader.drain() == [b"1", b"2"]
-    append(reader.folder / "a.jsonl", b"3\n")
-    (reader.folder / "b.jsonl.gz").write_bytes(gzip.compress(b"4\n5\n"))
-    assert reader.drain() == [b"1", b"2", b"3", b"4", b"5"]
-    assert not reader.trigger()
-
-
 def test_a_line_that_is_being_written_waits_for_its_end(reader: Reader) -> None:
     append(reader.folder / "a.jsonl", b'{"a": 1}\n{"a"')
     assert reader.drain() == [b'{"a": 1}']

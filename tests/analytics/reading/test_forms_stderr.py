@@ -126,14 +126,6 @@ class TestTimes:
         assert read_rows(path)[0]["timestamp"].isoformat() == "2026-07-01T00:00:00+00:00"
 
 
-def test_ids_follow_from_the_file_and_the_place_in_it(write: Any, read_rows: Any) -> None:
-    lines = [b"INFO same", b"ERROR same", b"Traceback (most recent call last):", b"  File", b"E: x"]
-    first = [row["id"] for row in read_rows(write("one/tap-x.log", *lines))]
-    assert len(set(first)) == 2
-    assert [row["id"] for row in read_rows(write("two/tap-x.log.gz", *lines))] == first
-    assert not {row["id"] for row in read_rows(write("tap-y.log", *lines))} & set(first)
-
-
 def test_a_line_that_is_too_long_is_cut_and_still_an_event(tmp_path: Path, read_rows: Any) -> None:
     path = tmp_path / "tap-x.log"
     path.write_bytes(b"INFO one\nERROR " + b"x" * (21 << 20) + b"\nINFO two\n")

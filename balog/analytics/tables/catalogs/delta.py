@@ -47,7 +47,7 @@ class DeltaStore(ParquetStore):
 
     def __init__(self, spark: SparkSession, location: str) -> None:
         super().__init__(spark, parse_location(location).name)
-        self._location = location
+        self.location = location
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -74,7 +74,7 @@ class DeltaStore(ParquetStore):
                         raise TableError(
                             f"the Delta log of {name} can't be written: {error!s:.300}; the batch is safe, and the "
                             "next load completes it",
-                            self._location,
+                            self.location,
                         ) from None
 
     def _mirror_one(self, name: str) -> None:

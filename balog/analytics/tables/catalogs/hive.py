@@ -25,26 +25,15 @@ _TOGETHER = 500  # partitions to add or drop in one statement
 
 
 def open_store(spark: SparkSession, location: str) -> HiveStore:
-    """Open the store of a database; without a location, the tables are in the database's own folder.
+    """Open the store of a database.
 
     Raises:
-        ConfigError: the location is not valid, the session has no Hive, or the database is not on a disk.
+        ConfigError: the location is not valid, or the session has no Hive.
     """
     _, database, folder = parse_location(location)
     if spark.conf.get("spark.sql.catalogImplementation", "") != "hive":
         raise ConfigError("this Spark session has no Hive; set spark.sql.catalogImplementation=hive", location)
-    return HiveStore(spark, location, database, folder or _database_folder(spark, database, location))
-
-
-def _database_folder(spark: SparkSession, database: str, location: str) -> str:
-    if spark.catalog.databaseExists(database):
-        uri = spark.catalog.getDatabase(database).locationUri
-    else:
-        uri = f"{spark.conf.get('spark.sql.warehouse.dir')}/{database}.db"
-    parts = urlsplit(uri)
-    if parts.scheme not in ("", "file"):
-        raise ConfigError(f"its tables would be in {parts.scheme}://…; give ?location=FOLDER on a disk", location)
-    return unquote(parts.path)
+    return HiveStore(spark, location, database, folder)
 
 
 class HiveStore(ParquetStore):
@@ -52,7 +41,7 @@ class HiveStore(ParquetStore):
 
     def __init__(self, spark: SparkSession, location: str, database: str, folder: str) -> None:
         super().__init__(spark, folder)
-        self._location, self._database = location, database
+        self.location, self._database = location, database
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -79,7 +68,7 @@ class HiveStore(ParquetStore):
         except PySparkException as error:
             raise TableError(
                 f"the metastore refused: {cause(error):.300}; the files are safe, the next load registers them",
-                self._location,
+                self.location,
             ) from None
 
     def _register_one(self, name: str) -> None:
@@ -119,5 +108,5 @@ class HiveStore(ParquetStore):
         if described.get("Type") != "EXTERNAL" or registered != folder:
             raise TableError(
                 f"the metastore has another table {name}, at {registered}; drop it, or load into another database",
-                self._location,
+                self.location,
             )

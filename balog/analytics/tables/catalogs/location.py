@@ -33,7 +33,7 @@ class CatalogLocation(NamedTuple):
     Attributes:
         kind: ``hive`` or ``delta``.
         name: the database; the tables' folder for Delta.
-        folder: the folder of a database's tables; "" for its own.
+        folder: the folder of a database's tables; "" for Delta.
     """
 
     kind: str
@@ -53,7 +53,7 @@ def parse_location(location: str) -> CatalogLocation:
     options = dict(parse_qsl(query, keep_blank_values=True))
     folder = options.pop("location", "")
     if kind == "hive":
-        if not _NAME.fullmatch(name) or options:
+        if not _NAME.fullmatch(name) or options or not folder:
             raise ConfigError("is not of the form hive:DATABASE?location=FOLDER", location)
     elif not name or options or folder:
         raise ConfigError("is not of the form delta:FOLDER", location)
