@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 import duckdb
 import msgspec
@@ -165,7 +165,7 @@ def _in_schema(parser: Parser, query: Query, answers: Iterator[_Answer]) -> Iter
 def _answers(
     parser: Parser, query: Query, slices: Sequence[Slice], storages: StoragePool, form: str, is_growth: bool
 ) -> Iterator[_Answer]:
-    small: list[_Piece] = []
+    small: list[tuple[str, Block]] = []
     size = 0
     for piece in slices:
         if is_topic(piece.path):
@@ -175,7 +175,7 @@ def _answers(
         for part in read_parts(piece, parser.buffer, storages, form, is_growth):
             is_small = isinstance(part, Block) and len(part.data) < _SMALL
             if isinstance(part, Block) and is_small:
-                small.append(_Piece(piece.path, Block(part.offset, memoryview(bytes(part.data)))))
+                small.append((piece.path, Block(part.offset, memoryview(bytes(part.data)))))
                 size += len(part.data)
             if not is_small or size >= _TOGETHER:
                 yield from _pieces(parser, query, small)
@@ -196,15 +196,10 @@ def _part(parser: Parser, query: Query, path: str, part: Block | EventLines | Ba
         yield _quarantined(query, path, [part])
 
 
-class _Piece(NamedTuple):
-    path: str
-    block: Block
-
-
-def _pieces(parser: Parser, query: Query, pieces: list[_Piece]) -> Iterator[_Answer]:
+def _pieces(parser: Parser, query: Query, pieces: list[tuple[str, Block]]) -> Iterator[_Answer]:
     """Query the blocks of small files together; if one has invalid lines, query each half."""
     if len(pieces) > 1:
-        table = _query_strict(parser, query, memoryview(b"".join(piece.block.data for piece in pieces)))
+        table = _query_strict(parser, query, memoryview(b"".join(block.data for _, block in pieces)))
         if table is not None:
             yield table
             return

@@ -9,11 +9,17 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
-from balog.analytics.reading.spark_types import literal
+from balog.analytics.reading.spark_types import literal, spark_struct
+from balog.analytics.rollups import schemas
 from balog.analytics.rollups.schemas import Rollups
-from balog.analytics.rollups.spark_schemas import FRAMES
 from balog.analytics.sketches import K
 from balog.common.errors import ConfigError
+
+FRAMES: dict[str, t.StructType] = {name: spark_struct(kind) for name, kind in schemas.FRAMES.items()}
+"""``schemas.FRAMES`` as Spark types. Workers need them, so no session is needed."""
+
+ROLLUP = spark_struct(schemas.ROLLUP)
+"""``schemas.ROLLUP``."""
 
 
 def merged_sketch(column: str) -> Column:

@@ -14,9 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
+from balog.analytics.rollups.frames import FRAMES, ROLLUP, merge_quarantine, split
 from balog.analytics.rollups.frames import merge as merge_rollups
-from balog.analytics.rollups.frames import merge_quarantine, split
-from balog.analytics.rollups.spark_schemas import FRAMES, ROLLUP
 from balog.analytics.tables.deduplication import new_events, new_quarantine
 from balog.analytics.tables.derivation import ROLLED, Derivation, DerivationTask, PayloadTable, share_files
 from balog.analytics.tables.log import read_columns

@@ -10,11 +10,14 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
+from balog.analytics import functions, rollups
 from balog.analytics.reporting.model import VERSION, Report, encode
 from balog.analytics.reporting.page import make_page
 from balog.analytics.reporting.query import ReportQuery, parse_query
 from balog.analytics.reporting.raw_report import make_raw_report
 from balog.analytics.reporting.spark_report import make_report
+from balog.analytics.tables import open_store, open_tables
+from balog.analytics.tables.loader import load
 from tests.ci_scripts import ci_script
 
 write_schema = ci_script("config_schemas").write_schema
@@ -143,10 +146,6 @@ def test_a_condition_holds_for_every_list(trouble: Path) -> None:
 
 @pytest.mark.parametrize("tables", [False, True])
 def test_events_of_all_times_are_counted_once_each(spark: Any, tmp_path: Path, tables: bool) -> None:
-    from balog.analytics import functions
-    from balog.analytics.tables import open_store, open_tables
-    from balog.analytics.tables.loader import load
-
     oldest, newest = (end.replace(tzinfo=timezone.utc) for end in (datetime.min, datetime.max))
     moments = [oldest + HOUR * hours for hours in (0, 0.5, 1, 2, 30, 60)]
     moments += [datetime(1500, 6, day, tzinfo=timezone.utc) for day in (1, 5, 20)] + [TODAY, newest]
@@ -184,8 +183,6 @@ def test_events_of_all_times_are_counted_once_each(spark: Any, tmp_path: Path, t
 
 
 def test_numbers_that_cannot_be_stop_neither_a_report_nor_a_question(spark: Any, tmp_path: Path) -> None:
-    from balog.analytics import functions, rollups
-
     most = 2**63 - 1
     streams = [{"stream": "s", "records": most, "bytes": most}]
     run = {
@@ -228,9 +225,6 @@ def test_numbers_that_cannot_be_stop_neither_a_report_nor_a_question(spark: Any,
 
 
 def test_tables_answer_as_files_do(spark: Any, trouble: Path, today: Report, tmp_path: Path) -> None:
-    from balog.analytics.tables import open_store
-    from balog.analytics.tables.loader import load
-
     place = str(tmp_path / "tables")
     store = open_store(spark, place)
     with store.writing():

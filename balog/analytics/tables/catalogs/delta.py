@@ -46,7 +46,7 @@ class DeltaStore(ParquetStore):
     """Tables as Parquet files below a folder, each with a Delta log."""
 
     def __init__(self, spark: SparkSession, location: str) -> None:
-        super().__init__(spark, parse_location(location).name)
+        super().__init__(spark, parse_location(location)[0])
         self.location = location
 
     @contextmanager

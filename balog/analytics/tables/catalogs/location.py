@@ -10,7 +10,7 @@ import os
 import re
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
 from balog.analytics.tables.log import has_log
@@ -27,22 +27,11 @@ if TYPE_CHECKING:
 _NAME = re.compile(r"\w+")
 
 
-class CatalogLocation(NamedTuple):
-    """A parsed location in a catalog.
-
-    Attributes:
-        kind: ``hive`` or ``delta``.
-        name: the database; the tables' folder for Delta.
-        folder: the folder of a database's tables; "" for Delta.
-    """
-
-    kind: str
-    name: str
-    folder: str = ""
-
-
-def parse_location(location: str) -> CatalogLocation:
+def parse_location(location: str) -> tuple[str, str]:
     """Parse a location in a catalog.
+
+    Returns:
+        The database and its tables' folder; the tables' folder and "" for Delta.
 
     Raises:
         ConfigError: it is not of the catalog's form.
@@ -61,7 +50,7 @@ def parse_location(location: str) -> CatalogLocation:
         raise ConfigError("location has to be a folder on a disk that all executors see", location)
     if kind == "delta" and find_spec("deltalake") is None:
         raise MissingExtraError("tables in delta:…", "delta")
-    return CatalogLocation(kind, name, folder)
+    return name, folder
 
 
 def session_settings(location: str) -> dict[str, str]:
