@@ -37,8 +37,8 @@ from pyspark.sql import functions as f
 
 from balog.analytics import functions, rollups, session
 from balog.analytics.frame_engine import engine_of
+from balog.analytics.rollups.frames import FRAMES
 from balog.analytics.rollups.raw_files import open_rollups
-from balog.analytics.rollups.spark_schemas import FRAMES
 from balog.analytics.sketches import PERCENTILES, RANK_ERROR, K
 from balog.analytics.tables import open_store, open_tables
 from balog.analytics.tables.loader import load

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from balog.common.errors import MissingExtraError
+from balog.common.errors import ConfigError, MissingExtraError
 
 if TYPE_CHECKING:
     import duckdb
 
 SPILL = "20GB"
 """The most disk that a database takes in its temporary folder."""
+
+_TYPES = {"boolean": "BOOLEAN", "byte": "TINYINT", "short": "SMALLINT", "integer": "INTEGER", "long": "BIGINT",
+          "double": "DOUBLE", "string": "VARCHAR", "binary": "BLOB", "date": "DATE", "timestamp": "TIMESTAMPTZ",
+          "void": "INTEGER"}  # fmt: skip
+_DECIMAL = re.compile(r"decimal\(\d+,\s*-?\d+\)")
 
 
 def open_closed(
@@ -73,3 +79,23 @@ def quoted(name: str) -> str:
 def text(value: str) -> str:
     """Return a text as a literal of DuckDB's SQL."""
     return "'" + value.replace("'", "''") + "'"
+
+
+def type_name(kind: Any) -> str:
+    """Return a type of Spark's JSON of a schema in DuckDB's SQL.
+
+    Raises:
+        ConfigError: DuckDB has no equal type.
+    """
+    if isinstance(kind, dict):
+        if kind["type"] == "array":
+            return f"{type_name(kind['elementType'])}[]"
+        if kind["type"] == "map":
+            return f"MAP({type_name(kind['keyType'])}, {type_name(kind['valueType'])})"
+        fields = (f"{quoted(field['name'])} {type_name(field['type'])}" for field in kind["fields"])
+        return f"STRUCT({', '.join(fields)})"
+    if kind in _TYPES:
+        return _TYPES[kind]
+    if _DECIMAL.fullmatch(kind):
+        return str(kind)
+    raise ConfigError(f"a column is of the type {kind}; run it with --engine spark", "SQL")

@@ -206,8 +206,6 @@ def _rewrite(node: Any) -> Any:
     if not isinstance(node, exp.Anonymous):
         return node
     name, arguments = node.name.lower(), node.expressions
-    if name == "try_sum":
-        return exp.TryCast(this=exp.Sum(this=arguments[0]), to=exp.DataType.build("bigint"))
     if name == "timestamp_micros":
         return exp.Anonymous(this="make_timestamptz", expressions=arguments)
     if name == _MERGE:

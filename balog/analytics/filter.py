@@ -39,7 +39,7 @@ _TRIES = 8
 _BATCH = 1000
 
 
-class Filtered(Struct, frozen=True):
+class Filtered(Struct):
     """The number of events that matched a filter, that were written, and that the sink rejected.
 
     ``reason`` is the reason for one of the rejected events.
@@ -139,29 +139,27 @@ def _pour(events: Iterator[Event], config: SinkConfig) -> Filtered:
             if sink is None:
                 sink = config.build()
                 _with_retries(sink.open, config)
-            counts = _deliver(sink, config, [Delivery(event, encode(event)) for event in some], counts)
+            _deliver(sink, config, [Delivery(event, encode(event)) for event in some], counts)
     finally:
         if sink is not None:
             sink.close()
     return counts
 
 
-def _deliver(sink: Sink, config: SinkConfig, batch: list[Delivery], counts: Filtered) -> Filtered:
-    wanted, written, refused, reason = msgspec.structs.astuple(counts)
-    wanted += len(batch)
+def _deliver(sink: Sink, config: SinkConfig, batch: list[Delivery], counts: Filtered) -> None:
+    counts.wanted += len(batch)
 
     def once() -> None:
-        nonlocal batch, written, refused, reason
+        nonlocal batch
         outcome = attempt(sink.write, batch)
-        written += outcome.taken
-        refused += len(outcome.dead)
-        reason = reason or next(iter(outcome.dead.values()), "")
+        counts.written += outcome.taken
+        counts.refused += len(outcome.dead)
+        counts.reason = counts.reason or next(iter(outcome.dead.values()), "")
         batch = [batch[number] for number in outcome.left]
         if batch and outcome.error is not None:
             raise outcome.error
 
     _with_retries(once, config)
-    return Filtered(wanted, written, refused, reason)
 
 
 def _with_retries(do: Callable[[], object], config: SinkConfig) -> None:

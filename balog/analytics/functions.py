@@ -1,8 +1,8 @@
 """Functions from DataFrame to DataFrame: what ran, what failed, what slowed down, since when.
 
 Each function takes events (a frame with the columns of ``spark.read.format("balog")``), rollup rows, ``Rollups``, or
-``Tables`` (``balog.analytics.tables``), and returns a small frame. Events are aggregated again for each call. For
-several calls, build the rollups once, ``rollups.from_files(spark, paths).persist()``, and pass those. ``between``
+tables of ``balog.analytics.tables.open_tables``, and returns a small frame. Events are aggregated again for each call.
+For several calls, build the rollups once, ``rollups.from_files(spark, paths).persist()``, and pass those. ``between``
 selects whole hours of any of them. Durations are in seconds, sizes in bytes. For percentiles, see
 ``balog.analytics.sketches``: they are actual values, exact up to 1,000 values, otherwise with a rank error of 0.3 %.
 Totals of records and bytes are exact, and null beyond 64 bits.
@@ -27,9 +27,9 @@ from balog.common.errors import ConfigError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from balog.analytics.tables import Tables
+    from balog.analytics.tables.parquet import ParquetStore
 
-EventData: TypeAlias = "DataFrame | Rollups | Tables"
+EventData: TypeAlias = "DataFrame | Rollups | ParquetStore"
 __all__ = ["as_rollups", "between", "channels", "failures", "metrics", "quarantine", "runs", "streams"]
 
 _MERGED = ("count", "sum", "low", "high", "sketch")

@@ -1,46 +1,79 @@
 """Progress on stderr while Spark works: the step, finished tasks, and the time left.
 
-Tasks come from Spark's status tracker, or from the progress handler of Spark Connect.
+A terminal shows a bar; elsewhere, as in the log of a cron job or of CI, there is a line every half minute. Tasks come
+from Spark's status tracker, or from the progress handler of Spark Connect.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 
-from balog.analytics.progress_lines import ProgressLines
-
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-
-_LOOK = 0.3  # seconds between updates
+_LOOK = 0.3  # seconds between updates of a bar
+_EVERY = 30.0  # seconds between lines
 
 
 class Tally(NamedTuple):
     """The number of finished tasks, and of all tasks, in the active stages."""
 
-    done: int
-    total: int
+    done: int = 0
+    total: int = 0
+
+    @property
+    def note(self) -> str:
+        """The progress as text: ``3/8 tasks``, or ""."""
+        return f"{self.done}/{self.total} tasks" if self.total else ""
 
 
 class ProgressDisplay:
-    """Shows progress on a terminal, or reports it in lines, or does neither; call it to set the current step."""
+    """Shows progress on a terminal, or reports it in lines, or does neither; call it to set the current step.
 
-    def __init__(self, bars: Any = None, lines: ProgressLines | None = None) -> None:
-        self._bars = bars
-        self._lines = lines
-        self._task = bars.add_task("", total=None, note="") if bars is not None else None
+    Args:
+        bars: bars of rich, for a terminal.
+        say: reports a line, without a terminal.
+        step: the first step.
+        every: seconds between two updates.
+    """
+
+    def __init__(
+        self, bars: Any = None, say: Callable[[str], None] | None = None, step: str = "", every: float = _EVERY
+    ) -> None:
+        self._bars, self._say, self._step, self._every = bars, say, step, every
+        self._task = bars.add_task(step, total=None, note="") if bars is not None else None
+        self._tally: Callable[[], Tally] = Tally
+        self._began = time.monotonic()
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True, name="balog-progress")
+        if bars is not None or say is not None:
+            self._thread.start()
+
+    def _run(self) -> None:
+        while not self._closed.wait(self._every):
+            now = self._tally()
+            if self._bars is not None:
+                self._bars.update(self._task, completed=now.done, total=now.total or None, note=now.note)
+            else:
+                note = now.note and f" ({now.note})"
+                self.report(f"{self._step}{note}, {time.monotonic() - self._began:,.0f} s")
+
+    def report(self, line: str) -> None:
+        """Report a line. A closed stderr does not end the work."""
+        if self._say is not None:
+            with suppress(OSError):
+                self._say(line)
 
     def __call__(self, words: str) -> None:
         """Set the current step."""
+        self._step = words
         if self._bars is not None:
             self._bars.reset(self._task, description=words, total=None, note="")
             self._bars.start()
-        elif self._lines is not None:
-            self._lines.step = words
 
     def stop(self) -> None:
         """Clear the terminal before other output; the next step shows the bar again."""
@@ -54,34 +87,18 @@ class ProgressDisplay:
     @contextmanager
     def watching(self, spark: SparkSession) -> Iterator[None]:
         """Show the progress of Spark's jobs."""
-        if self._bars is not None:
-            with _tallying(spark) as tally, self._updates(tally):
+        with _tallying(spark) as tally:
+            self._tally = tally
+            try:
                 yield
-        elif self._lines is not None:
-            with _tallying(spark) as tally:
-                self._lines.note = lambda: note(tally())
-                try:
-                    yield
-                finally:
-                    self._lines.note = str
-        else:
-            yield
+            finally:
+                self._tally = Tally
 
-    @contextmanager
-    def _updates(self, tally: Callable[[], Tally]) -> Iterator[None]:
-        stop = threading.Event()
-        thread = threading.Thread(target=self._look, args=(tally, stop), daemon=True, name="balog-progress")
-        thread.start()
-        try:
-            yield
-        finally:
-            stop.set()
-            thread.join()
-
-    def _look(self, tally: Callable[[], Tally], stop: threading.Event) -> None:
-        while not stop.wait(_LOOK):
-            now = tally()
-            self._bars.update(self._task, completed=now.done, total=now.total or None, note=note(now))
+    def close(self) -> None:
+        """Report nothing more."""
+        self._closed.set()
+        if self._thread.is_alive():
+            self._thread.join()
 
 
 class _Stopping:
@@ -111,36 +128,27 @@ def progress(
     from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars
 
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        if say is None:
-            yield ProgressDisplay()
-            return
-        lines = ProgressLines(say, first)
-        if is_slow:
-            lines.report(first)
-        try:
-            yield ProgressDisplay(lines=lines)
-        finally:
-            lines.close()
-        return
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=24),
-        TextColumn("{task.fields[note]}", markup=False),
-        TimeRemainingColumn(compact=True),
-    )
-    # rich would redirect stdout to stderr, but it may be meant for a file
-    with Bars(*columns, console=console, transient=True, redirect_stdout=False) as bars:
-        shown = ProgressDisplay(bars)
-        shown(first)
-        yield shown
-
-
-def note(tally: Tally) -> str:
-    """Return the progress as text: ``3/8 tasks``."""
-    return f"{tally.done}/{tally.total} tasks" if tally.total else ""
+    console, bars, every = Console(stderr=True), None, _EVERY
+    if console.is_terminal:
+        columns = (
+            SpinnerColumn(),
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=24),
+            TextColumn("{task.fields[note]}", markup=False),
+            TimeRemainingColumn(compact=True),
+        )
+        # rich would redirect stdout to stderr, but it may be meant for a file
+        bars, every = Bars(*columns, console=console, transient=True, redirect_stdout=False), _LOOK
+    display = ProgressDisplay(bars, say, first, every)
+    if bars is not None:
+        display(first)
+    elif is_slow:
+        display.report(first)
+    try:
+        yield display
+    finally:
+        display.close()
+        display.stop()
 
 
 @contextmanager
@@ -148,7 +156,7 @@ def _tallying(spark: Any) -> Iterator[Callable[[], Tally]]:
     if ".connect." not in type(spark).__module__:
         yield lambda: _tally(spark)
         return
-    last = Tally(0, 0)
+    last = Tally()
 
     def take(stages: Iterable[Any] | None, **_: Any) -> None:
         nonlocal last

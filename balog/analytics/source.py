@@ -17,7 +17,7 @@ from balog.analytics.reading.spark_types import DEFAULT, project_spark
 from balog.analytics.reading.streaming.planner import check_streaming
 from balog.analytics.reading.tasks import Slice, partitions
 from balog.analytics.reading.worker_errors import OneLineErrors
-from balog.analytics.rollups.spark_schemas import ROLLUP
+from balog.analytics.rollups.frames import ROLLUP
 from balog.analytics.rollups.worker import RollupQuery
 from balog.common.errors import ConfigError
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from balog.cli.shared import options
 from balog.cli.shared.output import reporter
 from balog.cli.shared.spark import SparkPlace, spark_options, spark_packages
 from balog.common.errors import ConfigError
@@ -35,15 +34,12 @@ if TYPE_CHECKING:
 @click.option("--topics", "url", metavar="URL", help="The backend of the table's topics, with --document.")
 @click.option("--follow", is_flag=True, help="Keep loading new events until SIGTERM or Ctrl-C.")
 @click.option("--plan", is_flag=True, help="Show what would be read, changed and removed; write nothing.")
-@options.since
-@options.until
 @click.option("--compact", is_flag=True, help="Afterwards, rewrite the small files of each day as few large ones.")
 @click.option("--keep", metavar="LENGTH", help="Afterwards, remove whole days that are older: 90d, 12w.")
 @spark_options
 def command(
     sources: tuple[str, ...], location: str | None, document: str | None, table: str | None, url: str | None,
-    follow: bool, plan: bool, since: str | None, until: str | None, compact: bool, keep: str | None,
-    spark_place: SparkPlace,
+    follow: bool, plan: bool, compact: bool, keep: str | None, spark_place: SparkPlace,
 ) -> None:  # fmt: skip
     """Load the events of each SOURCE into the tables of PLACE, each event once.
 
@@ -70,11 +66,14 @@ def command(
         from balog.analytics.sessions import cause
         from balog.analytics.tables import open_store
         from balog.analytics.tables.catalogs.location import session_settings
-    _check_use(sources, follow=follow, has_range=bool(plan or since or until), has_care=compact or keep is not None)
+    if not sources and not compact and keep is None:
+        raise ConfigError("nothing to do; give a SOURCE, --compact or --keep", "the command line")
+    if follow and (plan or not sources):
+        raise ConfigError("needs a SOURCE, and no --plan", "--follow")
     _check_tables(location, sources)
     if follow and spark_place.remote is None:  # a server has a Spark of its own
         check_streaming()
-    job = _read_job(sources, since, until, follow, compact, keep)
+    job = _read_job(sources, follow, compact, keep)
     with progress(spark_place.waiting, None if follow else reporter("balog load"), is_slow=True) as display:
         settings = session_settings(location)
 
@@ -105,13 +104,6 @@ class _Job:
     oldest: date | None
 
 
-def _check_use(sources: tuple[str, ...], *, follow: bool, has_range: bool, has_care: bool) -> None:
-    if not sources and not has_care:
-        raise ConfigError("nothing to do; give a SOURCE, --compact or --keep", "the command line")
-    if follow and (has_range or not sources):
-        raise ConfigError("needs a SOURCE, and no --plan, --since or --until", "--follow")
-
-
 def _check_tables(location: str, sources: tuple[str, ...]) -> None:
     from balog.analytics.tables import check_location, is_tables
 
@@ -120,20 +112,14 @@ def _check_tables(location: str, sources: tuple[str, ...]) -> None:
         raise ConfigError("there are no tables; make some: balog load SOURCE --tables PLACE", location)
 
 
-def _read_job(
-    sources: tuple[str, ...], since: str | None, until: str | None, follow: bool, compact: bool, keep: str | None
-) -> _Job:
+def _read_job(sources: tuple[str, ...], follow: bool, compact: bool, keep: str | None) -> _Job:
     """Read the options, and list the files: a path that can't be read fails before Spark starts."""
     from balog.analytics.reading.inputs import absolute, read_inputs
-    from balog.analytics.reporting.query import length, moment
+    from balog.analytics.reporting.query import length
     from balog.analytics.tables.loader import LoadOptions
 
-    now = datetime.now(timezone.utc)
-    oldest = (now - length(keep, "--keep")).date() if keep is not None else None
-    options = LoadOptions(
-        moment(since, now, "--since") if since else None,
-        moment(until, now, "--until") if until else None,
-    )
+    oldest = (datetime.now(timezone.utc) - length(keep, "--keep")).date() if keep is not None else None
+    options = LoadOptions()
     paths = [absolute(source) for source in sources]
     if paths:
         found = read_inputs({**options.reader, "paths": json.dumps(paths)}).files()
@@ -215,12 +201,6 @@ def _print_summary(summary: LoadSummary, display: ProgressDisplay) -> None:
     notes = [
         (summary.duplicates, "event", "were", "loaded before or duplicated"),
         (summary.too_old, "event", "are", "older than what is kept, and left out"),
-        (
-            summary.ahead,
-            "event",
-            "are",
-            "more than a day ahead of this machine's clock; loaded all the same",
-        ),
         (summary.rows["quarantine"], "line", "are", "invalid; see the table quarantine"),
         (summary.known, "file", "were", "loaded before and not changed since"),
     ]

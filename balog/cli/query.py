@@ -145,9 +145,9 @@ def _check_output(form: str, output: Path | None, spark_place: SparkPlace) -> No
 def _answer_embedded(asked: _Asked) -> Written:
     from balog.analytics.embedded.raw_tables import QueryTables, raw_paths
     from balog.analytics.embedded.statement import ask
-    from balog.analytics.embedded.stored_tables import StoredTables
     from balog.analytics.progress import progress
     from balog.analytics.querying.sources import open_source
+    from balog.analytics.tables.local import StoredTables
 
     stored = StoredTables(asked.location) if asked.location is not None else None
     raw = [open_source(path, asked.sources) for path in raw_paths(asked.text)]

@@ -192,11 +192,12 @@ def _print(report: Report, page: Path | None, *, as_json: bool, missing: str) ->
 
 
 def _print_run(report: Report, run_id: str, links: Sequence[LinkTemplate], *, as_json: bool) -> None:
-    from balog.analytics.reporting.single_run import encode_run, find_run, print_run
+    from balog.analytics.reporting.model import encode
+    from balog.analytics.reporting.single_run import find_run, print_run
 
     single = find_run(report, run_id, links)
     if as_json:
-        sys.stdout.write(encode_run(single) + "\n")
+        sys.stdout.write(encode(single) + "\n")
     else:
         print_run(single)
 

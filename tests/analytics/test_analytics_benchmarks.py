@@ -46,27 +46,3 @@ def test_a_load_and_plain_spark_find_the_same_number_of_events(
 ) -> None:
     said = quick("load", tmp_path, spark, monkeypatch)
     assert said.count("× balog's time") == 6
-
-
-def test_growth_is_told_for_each_job_and_size_and_a_model_says_the_largest(capsys: pytest.CaptureFixture[str]) -> None:
-    from benchmarks.scaling import show
-    from benchmarks.scaling_job import Measured
-
-    files = {"events": 1, "types": 3, "rollups": 5}
-    measured = [
-        Measured("load", 1, size, size // 470, commits, 0.0, 2.0, 3.0, 0.5, 9, 70_000, files, files, 1, 900.0, 80.0)
-        for size, commits in ((1_000_000, 1), (4_000_000, 1), (4_000_000, 2))
-    ]
-    measured += [
-        Measured("report", 1, size, size // 470, 0, 0.0, 2.0, 3.0, 0.5, 9, 70_000, driver=900.0, worker=80.0)
-        for size in (1_000_000, 4_000_000)
-    ]
-    show(measured)
-    said = capsys.readouterr().out
-    runs, errors, laws, day = re.split(r"\n\n(?=what the model|The laws|An estimate)", said)
-    assert len(re.findall(r"^load +1 .* 1 .* files: [1-9]\d*, [1-9]\d*, [1-9]\d*$", runs, re.MULTILINE)) == 2
-    assert len(re.findall(r"^load +1 .* files: ", runs, re.MULTILINE)) == 3  # one in several commits
-    assert len(re.findall(r"^report +1 .* [1-9]\d* .* MB$", runs, re.MULTILINE)) == 2
-    assert "largest errors (target 15 %): clock " in errors
-    assert "load   files of events" in laws
-    assert len(re.findall(r"core hours, [\d,]+ tasks, .* GB shuffled, driver ", day)) == 3

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from balog.analytics.progress import ProgressDisplay, progress
-from balog.analytics.progress_lines import ProgressLines
+from tests.waiting import wait_for
 
 
 class TaskSession:
@@ -35,7 +35,7 @@ def test_without_a_terminal_a_slow_start_is_a_line() -> None:
     with progress("Reading files", said.append):
         pass
     assert said == ["Starting Java"]
-    assert "balog-progress-lines" not in {thread.name for thread in threading.enumerate()}
+    assert "balog-progress" not in {thread.name for thread in threading.enumerate()}
 
 
 def test_a_closed_stderr_does_not_end_the_work() -> None:
@@ -54,36 +54,23 @@ def test_lines_report_the_step_and_its_tasks_from_time_to_time() -> None:
         said.append(line)
         came.release()
 
-    lines = ProgressLines(say, "Starting Java", every=0.01)
-    display = ProgressDisplay(lines=lines)
+    display = ProgressDisplay(say=say, step="Starting Java", every=0.01)
     assert came.acquire(timeout=30)
     display("Reading 3 files")
     with display.watching(TaskSession()):  # type: ignore[arg-type]
         while not said[-1].startswith("Reading 3 files (3/8 tasks), "):
             assert came.acquire(timeout=30)
-    lines.close()
+    display.close()
     assert said[0] == "Starting Java, 0 s"
 
 
 def test_a_terminal_sees_tasks() -> None:
-    shown = threading.Event()
-
-    class Bars:
-        def __init__(self) -> None:
-            self.notes: list[str] = []
-
-        def add_task(self, *_: Any, **__: Any) -> int:
-            return 1
-
-        def update(self, task: int, *, note: str, **_: Any) -> None:
-            self.notes.append(note)
-            shown.set()
-
-    bars = Bars()
-    made = ProgressDisplay(bars)
-    with made.watching(TaskSession()):  # type: ignore[arg-type]
-        assert shown.wait(30)
-    assert bars.notes[0] == "3/8 tasks"
+    notes: list[str] = []
+    bars = SimpleNamespace(add_task=lambda *_, **__: 1, update=lambda _, note, **__: notes.append(note))
+    display = ProgressDisplay(bars, every=0.01)
+    with display.watching(TaskSession()):  # type: ignore[arg-type]
+        wait_for(lambda: "3/8 tasks" in notes)
+    display.close()
 
 
 def a_terminal(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:

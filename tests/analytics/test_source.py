@@ -7,6 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import functions as f
+
+from balog.analytics.reading.worker_errors import OneLineErrors
+from balog.analytics.source import EventSource
+from balog.common.errors import ConfigError, TopicError
 
 pytestmark = pytest.mark.spark
 
@@ -76,23 +81,9 @@ def test_an_empty_folder_is_an_empty_frame(spark: Any, tmp_path: Path) -> None:
     assert spark.read.format("balog").load(str(tmp_path)).collect() == []
 
 
-def test_a_missing_path_and_an_unknown_column_are_told_in_one_clear_sentence(
-    spark: Any, tmp_path: Path, archive: Path
-) -> None:
-    with pytest.raises(Exception, match="no such file or folder"):
-        spark.read.format("balog").load(str(tmp_path / "missing")).count()
-    with pytest.raises(Exception, match="no column nothing of type string"):
-        spark.read.format("balog").schema("nothing string").load(str(archive)).count()
-
-
 def test_errors_of_the_source_reach_a_notebook_as_one_line_and_all_others_keep_their_traceback(
     spark: Any, tmp_path: Path, archive: Path
 ) -> None:
-    from pyspark.sql import functions as f
-
-    from balog.analytics.reading.worker_errors import OneLineErrors
-    from balog.common.errors import TopicError
-
     def users(number: int) -> int:
         raise ValueError("in the user's own function")
 
@@ -131,9 +122,6 @@ def test_errors_of_the_source_reach_a_notebook_as_one_line_and_all_others_keep_t
 def test_a_process_that_is_no_worker_of_spark_keeps_its_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from balog.analytics.source import EventSource
-    from balog.common.errors import ConfigError
-
     monkeypatch.delenv("SPARK_HIDE_TRACEBACK", raising=False)
     with pytest.raises(ConfigError, match="no option 'froma'"):
         EventSource({"path": "x", "froma": "1"})
@@ -162,9 +150,6 @@ def test_a_session_says_nothing_and_leaves_nothing_behind(tmp_path: Path) -> Non
     ],
 )
 def test_an_option_that_does_not_exist_is_refused_with_the_nearest(option: str, said: str) -> None:
-    from balog.analytics.source import EventSource
-    from balog.common.errors import ConfigError
-
     with pytest.raises(ConfigError, match=re.escape(said)):
         EventSource({"path": "x", option: "1"})
 

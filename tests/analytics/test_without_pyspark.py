@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from balog.common.distribution import install_command
 from benchmarks.generate import lines
 
 TABLES = Path(__file__).parents[1] / "data" / "tables"
@@ -91,10 +90,3 @@ def test_the_report_of_files_and_the_functions_of_notebooks(run, dump: Path) -> 
         if set(row) == {"channel", "level", "events", "errors", "first", "last"}:
             channels[row["channel"]] += row["events"]
     assert channels == counted
-
-
-def test_what_spark_answers_names_its_extra(run, dump: Path) -> None:
-    done = run(COMMAND, "report", dump, "--engine", "spark")
-    assert done.returncode == 1
-    assert done.stderr.endswith(f"run: {install_command('spark')}\n")
-    assert "Traceback" not in done.stderr

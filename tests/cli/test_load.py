@@ -30,7 +30,6 @@ def load(*words: str) -> Result:
         (["--follow", "--compact"], "--follow: needs a SOURCE, and no --plan"),
         (["--compact"], "there are no tables; make some"),
         (["x", "--keep", "soon"], "--keep: 'soon' is not a duration"),
-        (["x", "--since", "soon"], "--since: 'soon' is not a time"),
         (["nowhere.jsonl"], "nowhere.jsonl: no such file or folder"),
         (["x", "--tables", "delta:s3://bucket/tables"], "location has to be a folder on a disk"),
     ],

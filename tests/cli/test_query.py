@@ -138,7 +138,7 @@ def test_raw_events_are_answered_without_tables(place: Path, tmp_path: Path, mon
 def test_a_catalog_and_a_cluster_are_spark_s(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
     monkeypatch.setattr("balog.cli.query._answer_on_spark", lambda query, where: asked.append(query.text) or (0, False))
-    for words in (["--tables", "hive:shop"], ["--tables", str(place), "--master", "local[1]"],
+    for words in (["--tables", "hive:shop?location=shop"], ["--tables", str(place), "--master", "local[1]"],
                   ["--tables", str(place), "--engine", "spark"]):  # fmt: skip
         done = CliRunner().invoke(command, [*words, "SELECT hash(id) AS h FROM log"], catch_exceptions=False)
         assert re.search(r"0 rows in [\d.]+ s, by Spark\n$", done.stderr)

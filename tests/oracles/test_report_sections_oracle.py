@@ -15,6 +15,12 @@ pytest.importorskip("duckdb", reason="duckdb is not installed")
 
 from balog.analytics.reporting.model import Report, encode
 from balog.analytics.reporting.query import Period, parse_query
+from balog.analytics.reporting.raw_report import make_raw_report
+from balog.analytics.reporting.report import make_local_report
+from balog.analytics.reporting.spark_report import make_report
+from balog.analytics.sketches import RANK_ERROR
+from balog.analytics.tables import open_store
+from balog.analytics.tables.loader import load
 from tests.oracles import report_recount as recount
 from tests.oracles.effort import seeds
 from tests.oracles.hostile_events import NOON, HostileArchive
@@ -198,8 +204,6 @@ def check_times(report: Report, own: list[Any], heard: list[Any]) -> None:
 def test_every_section_is_what_plain_python_counts_with_duckdb(
     tmp_path: Path, seed: int, times: dict[str, str]
 ) -> None:
-    from balog.analytics.reporting.raw_report import make_raw_report
-
     HostileArchive(random.Random(seed)).write(tmp_path, edited="T" not in str(times))
     made = make_raw_report([str(tmp_path)], parse_query(**times, now=NOW))
     check(made, tmp_path)
@@ -207,8 +211,6 @@ def test_every_section_is_what_plain_python_counts_with_duckdb(
 
 
 def test_more_rows_than_a_list_has_change_no_sum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from balog.analytics.reporting.raw_report import make_raw_report
-
     monkeypatch.setattr("balog.analytics.reporting.queries.MOST_ROWS", 4)
     lines = []
     for number in range(48):  # 12 applications, each with two events a day; one has none on the second day
@@ -225,9 +227,6 @@ def test_more_rows_than_a_list_has_change_no_sum(tmp_path: Path, monkeypatch: py
 
 
 def test_percentiles_of_files_are_within_the_promise_and_exact_up_to_the_limit(tmp_path: Path) -> None:
-    from balog.analytics.reporting.raw_report import make_raw_report
-    from balog.analytics.sketches import RANK_ERROR
-
     chance = random.Random(5)
     values = {
         "few": [chance.lognormvariate(0, 2) for _ in range(1000)],
@@ -253,11 +252,6 @@ def test_percentiles_of_files_are_within_the_promise_and_exact_up_to_the_limit(t
 @pytest.mark.spark
 def test_every_section_of_tables_is_what_plain_python_counts_on_both_engines(spark: Any, tmp_path: Path) -> None:
     """Loaded in two parts, so that copies and late events meet what is stored already."""
-    from balog.analytics.reporting.report import make_local_report
-    from balog.analytics.reporting.spark_report import make_report
-    from balog.analytics.tables import open_store
-    from balog.analytics.tables.loader import load
-
     source, tables = tmp_path / "source", str(tmp_path / "tables")
     source.mkdir()
     HostileArchive(random.Random(11)).write(source, edited=False)
@@ -277,7 +271,5 @@ def test_every_section_of_tables_is_what_plain_python_counts_on_both_engines(spa
 def test_every_section_is_what_plain_python_counts_with_spark(
     spark: Any, tmp_path: Path, times: dict[str, str]
 ) -> None:
-    from balog.analytics.reporting.spark_report import make_report
-
     HostileArchive(random.Random(7)).write(tmp_path, edited="T" not in str(times))
     check(make_report(spark, [str(tmp_path)], parse_query(**times, now=NOW)), tmp_path)

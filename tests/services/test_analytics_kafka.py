@@ -6,15 +6,13 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from pyspark.sql.types import StructType
 
 from balog.analytics.reading.inputs import Inputs, read_inputs
 from balog.analytics.reading.remote import StoragePool
-from balog.analytics.reading.scan import EventQuery, scan
-from balog.analytics.reading.spark_types import DEFAULT, project_spark
 from balog.analytics.reading.streaming.planner import Offset, StreamPlanner
 from balog.common.errors import ConfigError
 from balog.topics import Message, open_topics
+from tests.analytics.reading.conftest import read_tasks
 from tests.services.servers.kafka import KafkaServer
 
 pytestmark = pytest.mark.service
@@ -24,6 +22,10 @@ pytestmark = pytest.mark.service
 def url(kafka: KafkaServer) -> str:
     """A topic of three partitions that is yet to be made."""
     return f"{kafka.url(partitions=3)}#t-{uuid4().hex[:8]}"
+
+
+def ids(count: int) -> list[str]:
+    return [f"LG{number}" for number in range(count)]
 
 
 def publish(url: str, numbers: range, *bodies: bytes) -> None:
@@ -41,27 +43,13 @@ def publish(url: str, numbers: range, *bodies: bytes) -> None:
         topics.topic(name).publish(Message(uuid4().hex, body, uuid4().hex) for body in (*messages, *bodies))
 
 
-def read(tasks: Any) -> tuple[Counter[int], list[dict[str, Any]]]:
-    query = EventQuery(project_spark(StructType([DEFAULT["id"], DEFAULT["quarantine"]])))
-    counted: Counter[int] = Counter()
-    bad = []
-    for slices in tasks:
-        for batch in scan(slices, query):
-            for row in batch.to_pylist():
-                if row["quarantine"]:
-                    bad.append(row["quarantine"])
-                else:
-                    counted[int(row["id"][2:])] += 1
-    return counted, bad
-
-
 def test_a_topic_is_read_by_partition_to_where_it_reached(url: str) -> None:
     publish(url, range(300), b"no event")
     tasks = read_inputs({"path": url}).tasks()
     publish(url, range(300, 310))
     assert sorted(slices[0].path[-2:] for slices in tasks) == ["/0", "/1", "/2"]
-    counted, (bad,) = read(tasks)
-    assert counted == Counter(range(300))
+    counted, (bad,) = read_tasks(tasks)
+    assert counted == Counter(ids(300))
     assert bad["raw"] == "no event"
     assert bad["file"].startswith(f"{url}/")
     with open_topics(url.partition("#")[0]) as topics:
@@ -73,11 +61,11 @@ def test_a_stream_goes_on_at_its_offsets(url: str, tmp_path: Any) -> None:
     stream = StreamPlanner(Inputs((url,), StoragePool()), str(tmp_path))
     first = stream.latest(Offset())
     assert sum(first.topics[url].values()) == 100
-    counted = read(stream.batch(Offset(), first))[0]
+    counted = read_tasks(stream.batch(Offset(), first))[0]
     publish(url, range(100, 150))
     end = stream.latest(first)
-    counted += read(stream.batch(first, end))[0]
-    assert counted == Counter(range(150))
+    counted += read_tasks(stream.batch(first, end))[0]
+    assert counted == Counter(ids(150))
     assert stream.latest(end) == end
 
 

@@ -12,19 +12,14 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from pyspark.sql.types import StructType
 
 from balog.analytics.reading import remote
 from balog.analytics.reading.discovery import find_files
-from balog.analytics.reading.inputs import read_inputs
 from balog.analytics.reading.remote import StoragePool, store_options
-from balog.analytics.reading.scan import EventQuery, scan
-from balog.analytics.reading.spark_types import DEFAULT, project_spark
 from balog.analytics.reading.tasks import plan
-from balog.analytics.reporting.query import parse_query
-from balog.analytics.reporting.raw_report import make_raw_report, wanted_files
 from balog.common.backoff import Backoff
 from balog.common.errors import ConfigError
+from tests.analytics.reading.conftest import read_tasks
 from tests.services.servers.faulty import running_proxy
 from tests.services.servers.s3 import KEY, SECRET, running_s3
 
@@ -77,19 +72,8 @@ def put(path: Path, numbers: range = range(0)) -> None:
     os.setxattr(path, "user.user.content-md5", hashlib.md5(data).digest())
 
 
-def read(tasks: Any, storages: StoragePool) -> tuple[Counter[int], list[dict[str, Any]]]:
-    """Give how often each number came, and the rows of quarantine."""
-    query = EventQuery(project_spark(StructType([DEFAULT["id"], DEFAULT["quarantine"]])))
-    counted: Counter[int] = Counter()
-    bad = []
-    for slices in tasks:
-        for batch in scan(slices, query, storages):
-            for row in batch.to_pylist():
-                if row["quarantine"]:
-                    bad.append(row["quarantine"])
-                else:
-                    counted[int(row["id"][2:])] += 1
-    return counted, bad
+def ids(numbers: range) -> list[str]:
+    return [f"LG{number:022d}" for number in numbers]
 
 
 def test_folders_globs_and_single_objects_are_read_plain_and_packed_cut_anywhere(bucket, storages):
@@ -111,9 +95,9 @@ def test_folders_globs_and_single_objects_are_read_plain_and_packed_cut_anywhere
     assert all(abs(file.modified - os.path.getmtime(bucket / file.path[len(base) - 1 :])) < 2 for file in files[:3])
     tasks = plan(files, 8)
     assert sum(piece.path.endswith("a.jsonl") for task in tasks for piece in task) > 1
-    assert read(tasks, storages) == (Counter(range(40_001)), [])
+    assert read_tasks(tasks, storages) == (Counter(ids(range(40_001))), [])
     for paths in (f"{base}/*/*.gz,{base}/date=2026-11-21", f"s3a://{bucket.name}/t/**/[bc].*"):
-        assert read(plan(find_files(paths, storages), 1), storages) == (Counter(range(30_000, 40_001)), [])
+        assert read_tasks(plan(find_files(paths, storages), 1), storages) == (Counter(ids(range(30_000, 40_001))), [])
     assert [file.path for file in find_files(f"{base}/README.md", storages)] == [f"{base}/README.md"]
 
 
@@ -129,7 +113,7 @@ def test_a_small_object_takes_one_request(bucket, storages, proxy):
     put(bucket / "a.jsonl", range(3))
     tasks = plan(find_files(f"s3://{bucket.name}/a.jsonl", storages), 1)
     proxy.counted.clear()
-    assert read(tasks, storages) == (Counter(range(3)), [])
+    assert read_tasks(tasks, storages) == (Counter(ids(range(3))), [])
     assert sum(proxy.counted.values()) == 1
 
 
@@ -145,7 +129,7 @@ def test_trouble_that_passes_costs_no_line(bucket, storages, proxy, kind):
         return kind if asked[path] % 4 else ""
 
     proxy.fault = fault
-    assert read(tasks, storages) == (Counter(range(9000)), [])
+    assert read_tasks(tasks, storages) == (Counter(ids(range(9000))), [])
     assert sum(asked.values()) > 8
 
 
@@ -154,8 +138,8 @@ def test_trouble_that_stays_is_a_row_of_quarantine_for_each_object(bucket, stora
     put(bucket / "b.jsonl", range(10, 20))
     tasks = plan(find_files(f"s3://{bucket.name}", storages), 1)
     proxy.fault = lambda method, path: "503" if "b.jsonl" in path else ""
-    counted, (bad,) = read(tasks, storages)
-    assert counted == Counter(range(10))
+    counted, (bad,) = read_tasks(tasks, storages)
+    assert counted == Counter(ids(range(10)))
     assert (bad["file"], bad["offset"]) == (f"s3://{bucket.name}/b.jsonl", 0)
     assert bad["reason"].startswith("can't be read: ")
 
@@ -165,8 +149,8 @@ def test_an_object_that_went_away_is_a_row_of_quarantine(bucket, storages):
     put(bucket / "b.jsonl.gz", range(10))
     tasks = plan(find_files(f"s3://{bucket.name}", storages), 1)
     (bucket / "b.jsonl.gz").unlink()
-    counted, (bad,) = read(tasks, storages)
-    assert counted == Counter(range(10))
+    counted, (bad,) = read_tasks(tasks, storages)
+    assert counted == Counter(ids(range(10)))
     assert (bad["file"], bad["offset"], bad["reason"]) == (
         f"s3://{bucket.name}/b.jsonl.gz",
         0,
@@ -225,14 +209,3 @@ def test_a_report_and_a_query_of_objects_need_no_spark(server, bucket: Path) -> 
         server, "query", f'SELECT count(DISTINCT id) AS n FROM balog."{url}"', "--source", url, "--format", "csv"
     )
     assert (done.returncode, done.stdout.split()) == (0, ["n", "41000"]), done.stderr
-
-
-def test_an_object_that_is_gone_after_the_listing_is_a_line_of_quarantine(proxy, bucket: Path) -> None:
-    put(bucket / "a.jsonl", range(10))
-    put(bucket / "b.jsonl", range(10, 20))
-    options = {"endpoint_url": proxy.url, "storage_options": REGION}
-    query = parse_query()
-    listed = wanted_files(read_inputs({"path": f"s3://{bucket.name}", **options}), query)
-    (bucket / "b.jsonl").unlink()
-    report = make_raw_report([f"s3://{bucket.name}"], query, listed, **options)
-    assert (report.events, report.quarantined, report.files) == (10, 1, 2)

@@ -46,7 +46,7 @@ def rows(tables: Path, name: str) -> list[dict[str, Any]]:
     """Return the rows of a table that is in its log, without Spark."""
     import pyarrow.parquet as pq
 
-    from balog.analytics.embedded.stored_tables import StoredTables
+    from balog.analytics.tables.local import StoredTables
 
     files = StoredTables(str(tables)).files(name)
     return [row for file in files for row in pq.ParquetFile(file).read().to_pylist()]

@@ -7,11 +7,12 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from balog.analytics.closed_duckdb import SPILL, open_closed, quoted, text
-from balog.analytics.embedded.stored_tables import ReadableTables
+from balog.analytics.closed_duckdb import SPILL, open_closed, quoted, text, type_name
+from balog.analytics.embedded.raw_tables import QueryTables
 from balog.analytics.querying.sources import RAW
+from balog.analytics.tables.local import StoredTables
 from balog.common.errors import BalogError, ConfigError
 
 if TYPE_CHECKING:
@@ -23,21 +24,17 @@ MEMORY = "1GB"
 SECONDS = 600.0
 """The longest time of a query."""
 
-_TYPES = {"boolean": "BOOLEAN", "byte": "TINYINT", "short": "SMALLINT", "integer": "INTEGER", "long": "BIGINT",
-          "double": "DOUBLE", "string": "VARCHAR", "binary": "BLOB", "date": "DATE", "timestamp": "TIMESTAMPTZ",
-          "void": "INTEGER"}  # fmt: skip
 _WRONG = ("BinderException", "CatalogException", "InvalidInputException", "NotImplementedException", "ParserException")
 """Errors of a statement, not of a row."""
 
 _NO_TABLE = re.compile(
     r'(Table with name (\w+) does not exist!)( Did you mean "(pg|duckdb|sqlite|pragma|info)[^"]*"\?)?$'
 )
-_DECIMAL = re.compile(r"decimal\(\d+,\s*-?\d+\)")
 
 
 @contextmanager
 def open_database(
-    tables: ReadableTables, names: list[str], seconds: float = SECONDS
+    tables: StoredTables | QueryTables, names: list[str], seconds: float = SECONDS
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open a closed database with a view for each of some tables.
 
@@ -67,7 +64,7 @@ def open_database(
             connection.close()
 
 
-def _create_view(connection: duckdb.DuckDBPyConnection, tables: ReadableTables, name: str) -> None:
+def _create_view(connection: duckdb.DuckDBPyConnection, tables: StoredTables | QueryTables, name: str) -> None:
     """Create the view of a table: files of one stored schema are read together, and cast to the table's columns.
 
     DuckDB 2.0 can't read all files at once, with ``union_by_name``: null structs that gained a struct end in an
@@ -87,7 +84,7 @@ def _create_view(connection: duckdb.DuckDBPyConnection, tables: ReadableTables, 
     for rows in parts:
         have = {row[0] for row in connection.execute(f"DESCRIBE SELECT * FROM {rows}").fetchall()}
         shown = ", ".join(
-            f"CAST({quoted(column) if column in have else absent} AS {_type_name(kind)}) AS {quoted(column)}"
+            f"CAST({quoted(column) if column in have else absent} AS {type_name(kind)}) AS {quoted(column)}"
             for column, kind in columns.items()
         )
         selects.append(f"SELECT {shown} FROM {rows}")
@@ -139,23 +136,3 @@ def _explanation(error: duckdb.Error) -> BalogError:
     if type(error).__name__ in _WRONG:
         return ConfigError(message, "SQL (DuckDB's)")
     return BalogError(f"SQL: {message}")
-
-
-def _type_name(kind: Any) -> str:
-    """Return a type of Spark's JSON of a schema in DuckDB's SQL.
-
-    Raises:
-        ConfigError: DuckDB has no equal type.
-    """
-    if isinstance(kind, dict):
-        if kind["type"] == "array":
-            return f"{_type_name(kind['elementType'])}[]"
-        if kind["type"] == "map":
-            return f"MAP({_type_name(kind['keyType'])}, {_type_name(kind['valueType'])})"
-        fields = (f"{quoted(field['name'])} {_type_name(field['type'])}" for field in kind["fields"])
-        return f"STRUCT({', '.join(fields)})"
-    if kind in _TYPES:
-        return _TYPES[kind]
-    if _DECIMAL.fullmatch(kind):
-        return str(kind)
-    raise ConfigError(f"a column is of the type {kind}; run it with --engine spark", "SQL")

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from balog.analytics.embedded.stored_tables import StoredTables
+from balog.analytics.tables.local import StoredTables
 from balog.common.errors import ConfigError
 
 if TYPE_CHECKING:

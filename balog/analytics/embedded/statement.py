@@ -10,8 +10,9 @@ from typing import IO, TYPE_CHECKING
 
 from balog.analytics.closed_duckdb import quoted
 from balog.analytics.embedded.database import SECONDS, open_database
-from balog.analytics.embedded.stored_tables import ReadableTables
+from balog.analytics.embedded.raw_tables import QueryTables
 from balog.analytics.querying.sources import check_length
+from balog.analytics.tables.local import StoredTables
 from balog.common.errors import BalogError, ConfigError
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class QueryAnswer:
 
 
 @contextmanager
-def ask(tables: ReadableTables, sql: str, seconds: float = SECONDS) -> Iterator[QueryAnswer]:
+def ask(tables: StoredTables | QueryTables, sql: str, seconds: float = SECONDS) -> Iterator[QueryAnswer]:
     """Open a closed database of the tables and run a statement.
 
     Args:

@@ -17,8 +17,8 @@ from balog.analytics.querying.sources import RawSource, open_source
 from balog.analytics.reading.schemas import columns_of_statement
 from balog.analytics.reading.spark_types import spark_struct
 from balog.analytics.sessions import cause
-from balog.analytics.tables import Tables
 from balog.analytics.tables.catalogs.location import quoted
+from balog.analytics.tables.parquet import ParquetStore
 from balog.common.errors import ConfigError
 
 _TRACEBACK = "Traceback (most recent call last):"
@@ -30,7 +30,7 @@ _ADVICE = re.compile(
 )
 
 
-def ask(spark: SparkSession, tables: Tables | None, sql: str, sources: Sequence[str] = ()) -> DataFrame:
+def ask(spark: SparkSession, tables: ParquetStore | None, sql: str, sources: Sequence[str] = ()) -> DataFrame:
     """Return the statement's frame, not computed yet; the tables and the raw events in it become temporary views.
 
     Args:

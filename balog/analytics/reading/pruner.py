@@ -73,9 +73,6 @@ class Pruner:
 
     def _manifest(self, path: str) -> Manifest | None:
         try:
-            if is_remote(path):
-                storage, name = self._storages.store(path)
-                return _decode(storage.read_range(0, _LARGEST_MANIFEST, name))
             with self._storages.open(path) as file:
                 return _decode(file.read(_LARGEST_MANIFEST))
         except (OSError, StorageError, msgspec.DecodeError, ValueError):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 import duckdb
 import msgspec
@@ -51,18 +51,15 @@ class Query(Protocol):
     @property
     def arrow(self) -> pa.Schema:
         """The schema of the batches."""
-        ...
 
     def run(self, parser: Parser) -> tuple[int | None, pa.Table]:
         """Return the number of events that were read (None if unknown) and the result.
 
         May raise ``duckdb.Error`` or ``ValueError``.
         """
-        ...
 
     def merge(self, parser: Parser, digests: Sequence[pa.Table]) -> pa.Table:
         """Merge the results of one or more blocks; it must not raise, whatever the events contain."""
-        ...
 
 
 _YEARS = datetime(1, 1, 1, tzinfo=timezone.utc), datetime(9999, 12, 31, 23, 59, 59, 999999, timezone.utc)
@@ -168,7 +165,7 @@ def _in_schema(parser: Parser, query: Query, answers: Iterator[_Answer]) -> Iter
 def _answers(
     parser: Parser, query: Query, slices: Sequence[Slice], storages: StoragePool, form: str, is_growth: bool
 ) -> Iterator[_Answer]:
-    small: list[_Piece] = []
+    small: list[tuple[str, Block]] = []
     size = 0
     for piece in slices:
         if is_topic(piece.path):
@@ -178,7 +175,7 @@ def _answers(
         for part in read_parts(piece, parser.buffer, storages, form, is_growth):
             is_small = isinstance(part, Block) and len(part.data) < _SMALL
             if isinstance(part, Block) and is_small:
-                small.append(_Piece(piece.path, Block(part.offset, memoryview(bytes(part.data)))))
+                small.append((piece.path, Block(part.offset, memoryview(bytes(part.data)))))
                 size += len(part.data)
             if not is_small or size >= _TOGETHER:
                 yield from _pieces(parser, query, small)
@@ -199,15 +196,10 @@ def _part(parser: Parser, query: Query, path: str, part: Block | EventLines | Ba
         yield _quarantined(query, path, [part])
 
 
-class _Piece(NamedTuple):
-    path: str
-    block: Block
-
-
-def _pieces(parser: Parser, query: Query, pieces: list[_Piece]) -> Iterator[_Answer]:
+def _pieces(parser: Parser, query: Query, pieces: list[tuple[str, Block]]) -> Iterator[_Answer]:
     """Query the blocks of small files together; if one has invalid lines, query each half."""
     if len(pieces) > 1:
-        table = _query_strict(parser, query, memoryview(b"".join(piece.block.data for piece in pieces)))
+        table = _query_strict(parser, query, memoryview(b"".join(block.data for _, block in pieces)))
         if table is not None:
             yield table
             return
@@ -248,14 +240,7 @@ def _query_strict(parser: Parser, query: Query, data: memoryview, lines: int | N
     count = count_events(data)
     if count is None or lines not in (None, count):
         return None
-    try:
-        parser.take(data, lenient=False)
-        read, table = query.run(parser)
-    except _PARSER_ERRORS:
-        raise
-    except _REFUSALS:
-        return None
-    return table if read in (None, count) else None
+    return _answer(parser, query, data, count, lenient=False)
 
 
 def _query_normalized(parser: Parser, query: Query, path: str, normalized: NormalizedLines) -> Iterator[_Answer]:
@@ -271,9 +256,10 @@ def _ask(
     """Query normalized events; if that fails, query each half, until the invalid line is alone."""
     if not events:
         return
-    table = _answer(parser, query, events, lenient=True)
+    data = memoryview(b"\n".join([*events, b""]))
+    table = _answer(parser, query, data, len(events), lenient=True)
     if table is None and len(events) == 1:  # a lenient parser rejects deep nesting that a strict one accepts
-        table = _answer(parser, query, events, lenient=False)
+        table = _answer(parser, query, data, 1, lenient=False)
     if table is not None:
         yield table
     elif len(events) == 1:
@@ -285,19 +271,20 @@ def _ask(
         yield from _ask(parser, query, events[half:], offsets[half:], bad)
 
 
-def _answer(parser: Parser, query: Query, events: list[bytes], lenient: bool) -> pa.Table | None:
-    parser.take(b"\n".join(events) + b"\n", lenient)
+def _answer(parser: Parser, query: Query, data: memoryview, count: int, *, lenient: bool) -> pa.Table | None:
+    """Query ``count`` lines; return None if the parser refuses one."""
+    parser.take(data, lenient)
     try:
         if lenient:
             were_read = parser.table("{'schema': 'VARCHAR'}", '"schema" IS NOT NULL').column(0).to_pylist()
-            if len(were_read) != len(events) or not all(were_read):
+            if len(were_read) != count or not all(were_read):
                 return None
-        count, table = query.run(parser)
+        read, table = query.run(parser)
     except _PARSER_ERRORS:
         raise
     except _REFUSALS:
         return None
-    return table if count in (None, len(events)) else None
+    return table if read in (None, count) else None
 
 
 def _damage(parser: Parser, query: Query, path: str, damage: Damage) -> Iterator[_Answer]:

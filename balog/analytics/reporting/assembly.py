@@ -82,7 +82,7 @@ def assemble(rows: Rows, ranges: TimeRanges, hourly: Sequence[Row]) -> dict[str,
         "metrics": _metrics(rows),
         "waiting": _waiting(rows),
         "channels": _channels(rows["channels"]),
-        "quarantine": [model.BadLines(**row) for row in rows["quarantine"]],
+        "quarantine": [model.from_row(model.BadLines, row) for row in rows["quarantine"]],
     }
 
 
@@ -94,15 +94,13 @@ def _of(row: Row | None, name: str) -> int:
 
 
 def _failure(row: Row, ranges: TimeRanges) -> model.Failure:
-    example = model.FailureExample(**row["example"]) if row["example"] else None
+    example = model.from_row(model.FailureExample, row["example"]) if row["example"] else None
     # without a time before, no failure is new
     now = ranges.compared.now
     new = ranges.compared.before is not None and now.since <= row["first"] < now.until
-    return model.Failure(
-        fingerprint=row["fingerprint"], error_type=row["error_type"], message=row["message"] or "",
-        level=row["level"], channels=row["channels"], applications=row["applications"], events=row["events"],
-        now=row["events_now"], before=row["events_before"], first=row["first"], last=row["last"], new=new,
-        example=example, runs=row["runs"],
+    return model.from_row(
+        model.Failure, row, message=row["message"] or "", now=row["events_now"], before=row["events_before"], new=new,
+        example=example,
     )  # fmt: skip
 
 
@@ -113,9 +111,9 @@ def _runs(rows: Iterable[Row], failures: Sequence[model.Failure]) -> list[model.
             of_run[run_id].append(failure.fingerprint)
     runs = []
     for row in rows:
-        streams = [model.RunStreamStats(**one) for one in row["streams"] if one["stream"] is not None]
+        streams = [model.from_row(model.RunStreamStats, one) for one in row["streams"] if one["stream"] is not None]
         sums = {name: whole(row[name]) for name in ("records", "bytes")}
-        runs.append(model.RunStats(**{**row, **sums, "streams": streams, "failures": of_run.get(row["run_id"], [])}))
+        runs.append(model.from_row(model.RunStats, row, **sums, streams=streams, failures=of_run[row["run_id"]]))
     return runs
 
 
@@ -123,9 +121,7 @@ def _throughput(rows: Rows) -> tuple[list[model.Throughput], dict[str, float | N
     """Return the steps, and the records of the two times compared."""
     records = {row["at"]: row["records"] or 0.0 for row in rows["records"]}
     steps = [
-        model.Throughput(
-            at=row["at"], events=row["events"], errors=row["errors"], records=whole(records.get(row["at"], 0.0))
-        )
+        model.from_row(model.Throughput, row, records=whole(records.get(row["at"], 0.0)))
         for row in rows["throughput"]
         if row["events"]
     ]
@@ -146,13 +142,12 @@ def _streams(rows: Rows) -> list[model.StreamSummary]:
         timer = timers[0] if timers else {}
         spent = finite(timer.get("sum"))
         timed = _records(volumes.get((name, timer.get("metric"))))
-        made.append(model.StreamSummary(
-            stream=name, applications=sorted({app for row in [*own, *([volume] if volume else [])]
-                                              for app in row["applications"]}),
-            records=_records(volume), bytes=whole(volume["bytes"]) if volume else None, timer=timer.get("metric"),
-            seconds=spent, p50=timer.get("p50"), p95=timer.get("p95"), p95_now=timer.get("p95_now"),
-            p95_before=timer.get("p95_before"), slower=comparison.is_slower(timer),
-            rate=finite(timed / spent) if timed is not None and spent else None,
+        applications = {app for row in [*own, *([volume] if volume else [])] for app in row["applications"]}
+        made.append(model.from_row(
+            model.StreamSummary, {name: timer.get(name) for name in ("p50", "p95", "p95_now", "p95_before")},
+            stream=name, applications=sorted(applications), records=_records(volume),
+            bytes=whole(volume["bytes"]) if volume else None, timer=timer.get("metric"), seconds=spent,
+            slower=comparison.is_slower(timer), rate=finite(timed / spent) if timed is not None and spent else None,
         ))  # fmt: skip
     return sorted(made, key=lambda one: (-(one.seconds or 0), -(one.records or 0), one.stream))
 
@@ -164,17 +159,13 @@ def _records(row: Row | None) -> int | float | None:
 
 
 def _request(row: Row) -> model.RequestStats:
-    names = ("endpoint", "status", "p50", "p95", "p99", "p95_now", "p95_before")
     slower = comparison.is_slower(row)
-    return model.RequestStats(
-        requests=row["count"], seconds=finite(row["sum"]), slower=slower, **{name: row[name] for name in names}
-    )
+    return model.from_row(model.RequestStats, row, requests=row["count"], seconds=finite(row["sum"]), slower=slower)
 
 
 def _metrics(rows: Rows) -> list[model.MetricStats]:
-    names = ("metric", "type", "count", "sum", "low", "high", "p50", "p95", "p99", "p95_now", "p95_before")
     found = [row for row in rows["metrics"] if row["grouping"] == "metric" and row["count"]]
-    made = [model.MetricStats(**{**{name: row[name] for name in names}, "sum": finite(row["sum"])}) for row in found]
+    made = [model.from_row(model.MetricStats, row, sum=finite(row["sum"])) for row in found]
     return sorted(made, key=lambda one: (one.metric, one.type or ""))
 
 
@@ -195,8 +186,7 @@ def _waiting(rows: Rows) -> list[model.StageWaits]:
 
 
 def _channels(rows: Iterable[Row]) -> list[model.ChannelStats]:
-    names = ("channel", "level", "events", "errors", "first", "last")
-    made = [model.ChannelStats(**{name: row[name] for name in names}) for row in rows if row["events"]]
+    made = [model.from_row(model.ChannelStats, row) for row in rows if row["events"]]
     return sorted(made, key=lambda one: (one.channel or "", one.level or ""))
 
 

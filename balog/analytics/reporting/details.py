@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any
 
 from balog.analytics.engine import Parameters, Row
 from balog.analytics.questions import details as questions
 from balog.analytics.reporting import model
-from balog.analytics.reporting.model import MOST_DAYS, MOST_DETAILED, MOST_LINES
+from balog.analytics.reporting.model import MOST_DAYS, MOST_DETAILED, MOST_LINES, from_row
 from balog.analytics.reporting.numbers import whole
 from balog.analytics.reporting.queries import ReportQueries, Rows
 from balog.analytics.reporting.query import TimeRanges
@@ -55,15 +54,15 @@ def add_details(runs: Sequence[model.RunStats], failures: Sequence[model.Failure
     """
     parts, run_lines = (_grouped(rows.get(name, []), "run_id") for name in ("run_parts", "run_lines"))
     for run in runs:
-        run.parts = [_made(model.RunPart, row) for row in parts[run.run_id]]
-        run.lines = [_made(model.ErrorLine, row) for row in run_lines[run.run_id]]
+        run.parts = [from_row(model.RunPart, row) for row in parts[run.run_id]]
+        run.lines = [from_row(model.ErrorLine, row) for row in run_lines[run.run_id]]
         run.failures = list(dict.fromkeys([*run.failures, *(line.fingerprint for line in run.lines)]))
     days, lines = (_grouped(rows.get(name, []), "fingerprint") for name in ("failure_days", "failure_lines"))
     for failure in failures:
         found = days[failure.fingerprint]
-        failure.days = [_made(model.FailureDay, row) for row in found]
+        failure.days = [from_row(model.FailureDay, row) for row in found]
         failure.all_days = found[0]["days"] if found else 0
-        failure.lines = [_made(model.ErrorLine, row) for row in lines[failure.fingerprint]]
+        failure.lines = [from_row(model.ErrorLine, row) for row in lines[failure.fingerprint]]
 
 
 def add_stream_runs(streams: Sequence[model.StreamSummary], rows: Iterable[Row], made: datetime) -> None:
@@ -87,7 +86,7 @@ def add_stream_runs(streams: Sequence[model.StreamSummary], rows: Iterable[Row],
 def _stream_run(row: Row) -> model.StreamRun:
     records, duration = whole(row["records"]), row["duration"]
     rate = records / duration if records is not None and duration > 0 else None
-    return _made(model.StreamRun, {**row, "records": records, "bytes": whole(row["bytes"]), "rate": rate})  # type: ignore[no-any-return]
+    return from_row(model.StreamRun, row, records=records, bytes=whole(row["bytes"]), rate=rate)
 
 
 def _grouped(rows: Iterable[Row], name: str) -> defaultdict[str, list[Row]]:
@@ -95,8 +94,3 @@ def _grouped(rows: Iterable[Row], name: str) -> defaultdict[str, list[Row]]:
     for row in rows:
         groups[row[name]].append(row)
     return groups
-
-
-def _made(kind: Any, row: Row) -> Any:
-    """Return a struct of the row's columns that are its fields."""
-    return kind(**{name: row[name] for name in kind.__struct_fields__})

@@ -6,7 +6,9 @@ that is no finite double is null. ``schemas/report/1.0.0.json`` is generated fro
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -310,6 +312,15 @@ class Report(Struct, kw_only=True):
     quarantine: list[BadLines]
 
 
-def encode(report: Report) -> str:
-    """Return a report as one formatted JSON document."""
-    return msgspec.json.format(msgspec.json.encode(report), indent=2).decode()
+_Kind = TypeVar("_Kind", bound=Struct)
+
+
+def from_row(kind: type[_Kind], row: Mapping[str, Any], **more: Any) -> _Kind:
+    """Return a struct of the columns of a row that are its fields, and of ``more``."""
+    values = {**row, **more}
+    return kind(**{name: values[name] for name in kind.__struct_fields__ if name in values})
+
+
+def encode(document: Struct) -> str:
+    """Return a report, or one run of it, as a formatted JSON document."""
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode()

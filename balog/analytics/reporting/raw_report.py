@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from balog.analytics.reading.inputs import Inputs
+from balog.analytics.reading.inputs import Inputs, read_inputs
 from balog.analytics.reading.tasks import SourceFile
 from balog.analytics.reporting.model import Report
 from balog.analytics.reporting.query import ReportQuery
@@ -34,12 +34,10 @@ def make_raw_report(
         ConfigError: a path does not exist.
         BalogError: a process that reads ended.
     """
-    options |= {"paths": json.dumps(list(paths))} if listed is None else {"files": json.dumps(list(listed))}
-    if query.of_rollups and listed is None:
-        times = {"since": query.earliest, "until": query.until}
-        options |= {name: when.isoformat() for name, when in times.items() if when is not None}
-    with open_rollups(options, selection_of(query)) as found:
-        made = report_of(found.rollups, query, paths, "files", None if listed is None else len(listed))
+    if listed is None:
+        listed = wanted_files(read_inputs({**options, "paths": json.dumps(list(paths))}), query)
+    with open_rollups({**options, "files": json.dumps(list(listed))}, selection_of(query)) as found:
+        made = report_of(found.rollups, query, paths, "files", len(listed))
     return msgspec.structs.replace(made, duplicates=found.duplicates)
 
 

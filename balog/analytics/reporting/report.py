@@ -14,6 +14,7 @@ from balog.analytics.reporting.queries import Bounds, ReportQueries
 from balog.analytics.reporting.query import Period, ReportQuery, TimeRanges, compare
 from balog.analytics.rollups import Rollups
 from balog.analytics.tables.log import has_log
+from balog.analytics.tables.store import ROLLUPS
 
 MOST_LOCAL = 5 * 10**9
 """Up to this many bytes of stored rollups, or of files, the embedded engine makes the report.
@@ -29,19 +30,18 @@ def make_local_report(location: str, query: ReportQuery) -> Report | None:
     error of DuckDB.
     """
     from balog.analytics.duckdb_engine import DuckDBEngine
-    from balog.analytics.tables.local import LocalRollups
+    from balog.analytics.tables.local import StoredTables, open_rollups
 
     if not query.of_rollups or not has_log(location):
         return None
-    local = LocalRollups(location)
-    size = local.size()
-    if size is None or size > MOST_LOCAL:
+    tables, names = StoredTables(location), list(ROLLUPS.values())
+    if not set(names) <= set(tables.names()) or tables.size(*names) > MOST_LOCAL:
         return None
     import duckdb
 
     try:
-        with DuckDBEngine(local.files()) as engine:
-            rollups = local.open(engine, query.earliest, query.until)
+        with DuckDBEngine([file for name in names for file in tables.files(name)]) as engine:
+            rollups = open_rollups(tables, engine, query.earliest, query.until)
             return report_of(rollups, query, [location], "rollups")
     except (duckdb.InternalException, duckdb.FatalException):
         return None

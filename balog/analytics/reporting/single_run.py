@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-import msgspec
 from msgspec import Struct
 from rich.text import Text
 
@@ -49,11 +48,6 @@ def find_run(report: Report, run_id: str, templates: Sequence[LinkTemplate] = ()
     failures = [failure for failure in report.failures if failure.fingerprint in run.failures]
     return SingleRun(version=report.version, made=report.made, sources=report.sources, run=run, failures=failures,
                      links={link.label: link.url for link in links})  # fmt: skip
-
-
-def encode_run(single: SingleRun) -> str:
-    """Return a run as one formatted JSON document."""
-    return msgspec.json.format(msgspec.json.encode(single), indent=2).decode()
 
 
 def print_run(single: SingleRun) -> None:

@@ -18,7 +18,8 @@ from balog.analytics.reporting.report import report_of
 from balog.analytics.rollups import Rollups
 from balog.analytics.rollups.schemas import COPIES
 from balog.analytics.sessions import parallelism
-from balog.analytics.tables import Tables, is_tables, open_tables
+from balog.analytics.tables import is_tables, open_tables
+from balog.analytics.tables.parquet import ParquetStore
 
 
 def make_report(
@@ -57,7 +58,7 @@ def _of_tables(spark: SparkSession, paths: Sequence[str], query: ReportQuery) ->
     return _of_rows(rolling.from_events(events, once=False), query, paths, "events")
 
 
-def _stored(tables: Tables, query: ReportQuery) -> Rollups:
+def _stored(tables: ParquetStore, query: ReportQuery) -> Rollups:
     """Return the stored rollups; failures of all times, because a new one must not have occurred before."""
     some = tables.rollups(query.earliest, query.until)
     if query.earliest is None:

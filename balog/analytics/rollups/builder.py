@@ -13,8 +13,8 @@ from pyspark.sql import types as t
 from pyspark.sql.window import Window
 
 from balog.analytics.reading.spark_types import QUARANTINE
+from balog.analytics.rollups.frames import ROLLUP
 from balog.analytics.rollups.schemas import IDS
-from balog.analytics.rollups.spark_schemas import ROLLUP
 from balog.common.errors import ConfigError
 
 _READ = (

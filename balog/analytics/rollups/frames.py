@@ -9,11 +9,17 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
-from balog.analytics.reading.spark_types import literal
+from balog.analytics.reading.spark_types import literal, spark_struct
+from balog.analytics.rollups import schemas
 from balog.analytics.rollups.schemas import Rollups
-from balog.analytics.rollups.spark_schemas import FRAMES
 from balog.analytics.sketches import K
 from balog.common.errors import ConfigError
+
+FRAMES: dict[str, t.StructType] = {name: spark_struct(kind) for name, kind in schemas.FRAMES.items()}
+"""``schemas.FRAMES`` as Spark types. Workers need them, so no session is needed."""
+
+ROLLUP = spark_struct(schemas.ROLLUP)
+"""``schemas.ROLLUP``."""
 
 
 def merged_sketch(column: str) -> Column:
@@ -36,7 +42,9 @@ def merged(*names: str) -> list[Column]:
 
 
 def hours_between(frame: DataFrame, since: datetime | None, until: datetime | None) -> DataFrame:
-    """Return the rows of the hours that begin at or after ``since`` and before ``until``."""
+    """Return the rows of the hours that begin at or after ``since`` and before ``until``; all rows without hours."""
+    if "hour" not in frame.columns:
+        return frame
     frame = frame if since is None else frame.where(f.col("hour") >= literal(since))
     return frame if until is None else frame.where(f.col("hour") < literal(until))
 
@@ -75,11 +83,12 @@ def merge(rollups: Rollups) -> Rollups:
     ``last`` and ``high`` maxima, sketches are merged, ``example`` is the earliest and ``run`` the latest. The last
     digits of sums of doubles depend on the order, and sketches of many values differ within their error.
     """
-    events, metrics, errors, runs = map(_merged, rollups[:4], FRAMES.values())
-    return Rollups(events, metrics, errors, runs, merge_quarantine(rollups.quarantine))
+    hourly = {name: merge_hours(name, frame) for name, frame in rollups._asdict().items() if name != "quarantine"}
+    return Rollups(**hourly, quarantine=merge_quarantine(rollups.quarantine))
 
 
-def _merged(frame: DataFrame, columns: t.StructType) -> DataFrame:
-    names = columns.fieldNames()
+def merge_hours(name: str, frame: DataFrame) -> DataFrame:
+    """Merge the rows of one frame of ``Rollups``, by its name."""
+    names = FRAMES[name].fieldNames()
     keys = [name for name in names if name not in _MERGES]
     return frame.groupBy(*keys).agg(*merged(*(name for name in names if name in _MERGES))).select(*names)

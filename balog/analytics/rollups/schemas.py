@@ -1,4 +1,4 @@
-"""The columns of rollups, as Arrow types; ``spark_schemas`` has them as Spark types.
+"""The columns of rollups, as Arrow types; ``frames`` has them as Spark types.
 
 Hours are in UTC. Texts that are keys are truncated to ``LONGEST_KEY`` characters.
 """

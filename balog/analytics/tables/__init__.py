@@ -4,7 +4,7 @@
 ``hive:…`` or ``delta:…``.
 """
 
-from balog.analytics.tables.catalogs.location import Tables, check_location, is_tables, open_store, open_tables
+from balog.analytics.tables.catalogs.location import check_location, is_tables, open_store, open_tables
 from balog.analytics.tables.store import ROLLUPS, TableError
 
-__all__ = ["ROLLUPS", "TableError", "Tables", "check_location", "is_tables", "open_store", "open_tables"]
+__all__ = ["ROLLUPS", "TableError", "check_location", "is_tables", "open_store", "open_tables"]

@@ -14,9 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
+from balog.analytics.rollups.frames import FRAMES, ROLLUP, merge_quarantine, split
 from balog.analytics.rollups.frames import merge as merge_rollups
-from balog.analytics.rollups.frames import merge_quarantine, split
-from balog.analytics.rollups.spark_schemas import FRAMES, ROLLUP
 from balog.analytics.tables.deduplication import new_events, new_quarantine
 from balog.analytics.tables.derivation import ROLLED, Derivation, DerivationTask, PayloadTable, share_files
 from balog.analytics.tables.log import read_columns
@@ -25,19 +24,7 @@ from balog.analytics.tables.shapes import PayloadShape, first_schema
 from balog.analytics.tables.stage import BatchStage, DayFiles
 from balog.analytics.tables.store import ROLLUPS, StagedFile, TableError, TablePart, is_own, read_files, table_name
 from balog.analytics.tables.table_schema import merge
-from balog.analytics.tables.worker_rows import (
-    FUTURE,
-    OLD,
-    OUTSIDE,
-    READ,
-    SHAPE,
-    TIMELESS,
-    UNSEEN,
-    UNTYPED,
-    Row,
-    encode_files,
-    run_in_workers,
-)
+from balog.analytics.tables.worker_rows import COUNT, SHAPE, Row, encode_files, run_in_workers
 
 MOST_TYPES = 300
 """Payload types with a table of their own, those with the most events. Other events are only in ``events``."""
@@ -55,14 +42,12 @@ class BuiltBatch:
         parts: by table.
         duplicates: events that were dropped because the tables or the batch have them already.
         too_old: events that were dropped because they are before the floor.
-        ahead: loaded events that are more than a day ahead of the clock.
         lines: messages about new tables and columns.
     """
 
     parts: dict[str, TablePart] = field(default_factory=dict)
     duplicates: int = 0
     too_old: int = 0
-    ahead: int = 0
     lines: list[str] = field(default_factory=list)
 
 
@@ -86,34 +71,29 @@ def build(
         TableError: the rows of a table are not the lines that were read, without duplicates.
         RowError: see ``Derivation.run``.
     """
-    files, seen = gather(staged)
-    built = BuiltBatch()
-    others = rows_of(files[UNSEEN])
-    built.too_old = rows_of(files[OLD])
-    built.ahead = rows_of(files[FUTURE])
+    files, counts, seen = gather(staged)
+    built = BuiltBatch(too_old=counts["old"])
     notify("Looking for duplicates")
     bad = new_quarantine(spark, store, stage, files["quarantine"])
-    events, built.duplicates = new_events(spark, store, stage, files["events"], is_timeless=bool(files[TIMELESS]))
+    events, built.duplicates = new_events(spark, store, stage, files["events"], is_timeless=bool(counts["timeless"]))
     kinds: list[PayloadTable] = []
     if events.files:
-        kinds, built.lines = grow(store, seen, others)
+        kinds, built.lines = grow(store, seen, counts["unseen"])
     notify("Writing tables of payload types and rollups")
     tasks = share_files(events.files)
     derive = Derivation(stage, kinds)
-    made: dict[str, list[StagedFile]] = defaultdict(list)
     planned = [(task.paths, task.merge) for task in tasks]  # less to send to workers
 
     def run(number: int) -> Iterator[pa.RecordBatch]:
         paths, merge = planned[number]
         return derive.run(paths, merge=merge)
 
-    for table, file, _ in run_tasks(spark, len(tasks), run):
-        made[table].append(file)
+    made, derived, _ = gather(run_tasks(spark, len(tasks), run))
     typed = {kind.table: TablePart(read_columns(kind.schema), made[kind.table]) for kind in kinds}
     staged_rows = rows_of([*files["events"], *files["quarantine"]])
-    _check("lines", rows_of(files[READ]), staged_rows + rows_of(files[OLD]) + rows_of(files[OUTSIDE]))
+    _check("lines", counts["read"], staged_rows + built.too_old)
     _check("events", rows_of(files["events"]), events.rows + built.duplicates)
-    _check("rows of payload types", events.rows, rows_of(made[UNTYPED]) + sum(part.rows for part in typed.values()))
+    _check("rows of payload types", events.rows, derived["untyped"] + sum(part.rows for part in typed.values()))
     built.parts = {"events": _merged(events, tasks, made["events"]), "quarantine": bad}
     built.parts |= typed | _roll(spark, stage, made[ROLLED], bad)
     return built
@@ -141,18 +121,21 @@ class SeenType(NamedTuple):
     fields: t.StructType
 
 
-def gather(staged: Iterable[Row]) -> tuple[dict[str, list[StagedFile]], dict[str, SeenType]]:
-    """Group the results of workers: files or counts by table, and the shapes of payloads by type."""
+def gather(staged: Iterable[Row]) -> tuple[dict[str, list[StagedFile]], Counter[str], dict[str, SeenType]]:
+    """Group the results of workers: files by table, counts, and the shapes of payloads by type."""
     files: dict[str, list[StagedFile]] = defaultdict(list)
+    counts: Counter[str] = Counter()
     shapes: dict[str, PayloadShape] = {}
     rows: Counter[str] = Counter()
     for table, file, shape in staged:
         if table == SHAPE and shape is not None:
             shapes.setdefault(file.path, PayloadShape()).unite(msgspec.json.decode(shape, type=PayloadShape))
             rows[file.path] += file.rows
+        elif table == COUNT:
+            counts[file.path] += file.rows
         else:
             files[table].append(file)
-    return files, {name: SeenType(rows[name], shape.struct()) for name, shape in sorted(shapes.items())}
+    return files, counts, {name: SeenType(rows[name], shape.struct()) for name, shape in sorted(shapes.items())}
 
 
 def run_tasks(spark: SparkSession, tasks: int, run: Callable[[int], Iterator[pa.RecordBatch]]) -> Iterator[Row]:

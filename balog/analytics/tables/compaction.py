@@ -11,12 +11,10 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from balog.analytics.rollups.frames import merge
-from balog.analytics.rollups.schemas import Rollups
-from balog.analytics.rollups.spark_schemas import FRAMES
+from balog.analytics.rollups.frames import merge_hours
 from balog.analytics.tables.log import TableFile
 from balog.analytics.tables.stage import BatchStage, DayFiles
-from balog.analytics.tables.store import ROLLUPS, StagedFile, TableError
+from balog.analytics.tables.store import StagedFile, TableError
 from balog.analytics.tables.worker_rows import encode_files, run_in_workers
 
 SMALL = 64 * 1024 * 1024
@@ -51,7 +49,9 @@ def compacted(table: str, frame: DataFrame, files: Sequence[TableFile], folder: 
     stage = BatchStage(folder, batch, datetime.now(timezone.utc))
     order = ["date", when] if when else ["date"]
     parts = -(-sum(file.size for file in files) // _LARGE)
-    rows = merged_rollups(table, frame) if when == "hour" else frame
+    rows = frame
+    if when == "hour":  # an hour lies in one day, so no row changes its day
+        rows = merge_hours(table.removeprefix("rollup_"), frame).withColumn("date", f.to_date("hour"))
     rows = rows.coalesce(1) if parts == 1 else rows.repartitionByRange(parts, *order)
     rows = rows.sortWithinPartitions(*order)
 
@@ -74,12 +74,3 @@ def compacted(table: str, frame: DataFrame, files: Sequence[TableFile], folder: 
     if before != after and when != "hour":
         raise TableError(f"compaction read {after:,} of {before:,} rows; nothing was changed", table)
     return made
-
-
-def merged_rollups(table: str, frame: DataFrame) -> DataFrame:
-    """Merge rollup rows with the same key. An hour lies in one day, so no row changes its day."""
-    spark = frame.sparkSession
-    of = next(name for name, rolled in ROLLUPS.items() if rolled == table)
-    frames = {name: spark.createDataFrame([], columns) for name, columns in FRAMES.items()}
-    merged: DataFrame = getattr(merge(Rollups(**{**frames, of: frame.drop("date")})), of)
-    return merged.withColumn("date", f.to_date("hour"))

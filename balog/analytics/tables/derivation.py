@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import date
 from typing import NamedTuple
 
 import numpy
@@ -21,7 +20,7 @@ from balog.analytics.tables.store import RowError, StagedFile
 from balog.analytics.tables.table_schema import FACILITY
 from balog.analytics.tables.typed_columns import Columns
 from balog.analytics.tables.verification import difference, rows_to_compare
-from balog.analytics.tables.worker_rows import UNTYPED, encode_files
+from balog.analytics.tables.worker_rows import count_rows, encode_files
 
 ROLLED = "-rollup"
 """The folder below a batch's folder for rollup rows, from which the tables of rollups are built."""
@@ -91,8 +90,7 @@ class Derivation:
             made = [(table.kind.table, file, None) for table, files in zip(tables.values(), closed) for file in files]
         made += [(ROLLED, file, None) for file in rolled.close()]
         made += [("events", file, None) for file in merged.close()]
-        made.append((UNTYPED, StagedFile("", date.min, untyped, 0), None))
-        yield encode_files(made)
+        yield encode_files([*made, *count_rows({"untyped": untyped})])
 
 
 def _read(paths: Iterable[str]) -> Iterator[pa.RecordBatch]:

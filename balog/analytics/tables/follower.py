@@ -132,7 +132,7 @@ class _Stream:
         words = f"batch {number}, {self.summary.rows['events']:,} events so far"
         self.notify(f"Reading {words}")
         batch = f"{self._name}-{number}"
-        stage = stage_of(self.store, self.store.staging(batch), batch, self.options)
+        stage = stage_of(self.store, self.store.staging(batch), batch)
         built = build(self.spark, self.store, stage, run_in_workers(frame, stage.run))
         self.store.commit(TableBatch(batch, built.parts, stream=(self._name, number)))
         self.notify(f"Waiting after {words}")

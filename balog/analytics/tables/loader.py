@@ -17,12 +17,11 @@ from balog.analytics.reading.spark_types import TEXT_EVENT
 from balog.analytics.reading.tasks import SourceFile
 from balog.analytics.sessions import parallelism
 from balog.analytics.source import EventReader, EventSource
-from balog.analytics.tables.builder import BuiltBatch, build, gather, grow, rows_of, run_tasks
+from balog.analytics.tables.builder import BuiltBatch, build, gather, grow, run_tasks
 from balog.analytics.tables.parquet import ParquetStore
 from balog.analytics.tables.sources import BATCH_BYTES, Listing, SourceBatch, list_sources
 from balog.analytics.tables.stage import BatchStage
 from balog.analytics.tables.store import TableBatch
-from balog.analytics.tables.worker_rows import UNSEEN
 
 _CORE_BYTES = (
     128 * 1024**2
@@ -34,15 +33,12 @@ class LoadOptions:
     """How to load.
 
     Attributes:
-        since, until: load only events in this time, ``until`` excluded. A later load reads their files again.
         reader: options of the data source, such as ``form``.
         batch_bytes: the approximate size of a commit, in decompressed bytes of events. By default it is 2 GiB, or more
             where the cluster has more than 16 cores: 128 MiB for each.
         found: the files of the sources, if they are listed already.
     """
 
-    since: datetime | None = None
-    until: datetime | None = None
     reader: Mapping[str, str] = field(default_factory=dict)
     batch_bytes: int | None = None
     found: tuple[SourceFile, ...] | None = None
@@ -63,7 +59,7 @@ class LoadSummary:
 
     Attributes:
         rows: added to each table.
-        duplicates, too_old, ahead: see ``builder.BuiltBatch``.
+        duplicates, too_old: see ``builder.BuiltBatch``.
         lines: messages about new tables and columns.
         files, known: files that were read, and files that were skipped because they were loaded before.
         seconds: the duration.
@@ -72,7 +68,6 @@ class LoadSummary:
     rows: Counter[str] = field(default_factory=Counter)
     duplicates: int = 0
     too_old: int = 0
-    ahead: int = 0
     lines: list[str] = field(default_factory=list)
     files: int = 0
     known: int = 0
@@ -83,7 +78,6 @@ class LoadSummary:
         self.rows.update({table: part.rows for table, part in built.parts.items()})
         self.duplicates += built.duplicates
         self.too_old += built.too_old
-        self.ahead += built.ahead
         self.lines += built.lines
 
 
@@ -123,9 +117,7 @@ def load(
 
 def listed(store: ParquetStore, paths: Sequence[str], options: LoadOptions) -> Listing:
     """Return what is new in the sources."""
-    ends = {"since": options.since, "until": options.until}
-    times = {name: moment.isoformat() for name, moment in ends.items() if moment is not None}
-    inputs = read_inputs({**options.reader, **times, "paths": json.dumps(list(paths))})
+    inputs = read_inputs({**options.reader, "paths": json.dumps(list(paths))})
     most = options.most_bytes(inputs.parallel)
     return list_sources(inputs._replace(listed=options.found), store.loaded(), most)
 
@@ -133,16 +125,14 @@ def listed(store: ParquetStore, paths: Sequence[str], options: LoadOptions) -> L
 def _load_one(
     spark: SparkSession, store: ParquetStore, share: SourceBatch, options: LoadOptions, notify: Callable[[str], None]
 ) -> BuiltBatch:
-    stage = stage_of(store, store.staging(share.id), share.id, options)
+    stage = stage_of(store, store.staging(share.id), share.id)
     notify(f"Reading {len(share.paths):,} files")
     reader = reader_of(share, options)
     tasks = list(reader.partitions())
     staged = list(run_tasks(spark, len(tasks), lambda number: stage.run(reader.read(tasks[number]))))
     built = build(spark, store, stage, staged, notify)
     notify("Committing")
-    # A load of a time range has not read all events of its files, so they are read again by a later load.
-    sources = {} if options.since or options.until else share.sources
-    store.commit(TableBatch(share.id, built.parts, sources))
+    store.commit(TableBatch(share.id, built.parts, share.sources))
     return built
 
 
@@ -153,12 +143,11 @@ def reader_of(share: SourceBatch, options: LoadOptions) -> EventReader:
     return EventSource({**options.reader, **what}).reader(TEXT_EVENT)
 
 
-def stage_of(store: ParquetStore, folder: str, batch: str, options: LoadOptions) -> BatchStage:
+def stage_of(store: ParquetStore, folder: str, batch: str) -> BatchStage:
     """Return the stage of a batch in a folder."""
     floor: date | None = store.loaded().floor
     schemas = {name: schema.json() for name in store.names() if (schema := store.schema(name)) is not None}
-    now = datetime.now(timezone.utc)
-    return BatchStage(folder, batch, now, floor, options.since, options.until, schemas)
+    return BatchStage(folder, batch, datetime.now(timezone.utc), floor, schemas)
 
 
 class LoadPreview(NamedTuple):
@@ -195,9 +184,9 @@ def preview(
     if not tasks:
         return LoadPreview(0, 0, listing.known, 0, 0, 0, [])
     notify(f"Reading {listing.files:,} files")
-    stage = stage_of(store, "", "preview", options)
+    stage = stage_of(store, "", "preview")
     found = run_tasks(spark, len(tasks), lambda number: stage.preview(tasks[number][0].read(tasks[number][1])))
-    counts, seen = gather(found)
-    _, lines = grow(store, seen, rows_of(counts[UNSEEN]))
-    events, bad = rows_of(counts["events"]), rows_of(counts["quarantine"])
-    return LoadPreview(listing.files, listing.bytes, listing.known, len(listing.shares), events, bad, lines)
+    _, counts, seen = gather(found)
+    _, lines = grow(store, seen, counts["unseen"])
+    numbers = counts["events"], counts["quarantine"]
+    return LoadPreview(listing.files, listing.bytes, listing.known, len(listing.shares), *numbers, lines)

@@ -1,4 +1,4 @@
-"""The stored rollups of a folder of tables, read by DuckDB without Spark."""
+"""The tables of ``balog load`` in a folder, read without Spark: their columns and files, and the rollups for DuckDB."""
 
 from __future__ import annotations
 
@@ -6,59 +6,69 @@ import json
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from balog.analytics.closed_duckdb import quoted, type_name
 from balog.analytics.engine import micros
 from balog.analytics.questions.summaries import HOURS
 from balog.analytics.rollups.schemas import Rollups
-from balog.analytics.tables.log import CommitLog, folder_of, is_within
-from balog.analytics.tables.store import ROLLUPS
+from balog.analytics.tables.log import FOLDER, CommitLog, TableFile, folder_of, is_within
+from balog.analytics.tables.store import ROLLUPS, TableError
 
 if TYPE_CHECKING:
     from balog.analytics.duckdb_engine import DuckDBEngine
 
-_TYPES = {"string": "VARCHAR", "long": "BIGINT", "integer": "INTEGER", "double": "DOUBLE", "binary": "BLOB",
-          "timestamp": "TIMESTAMPTZ"}  # fmt: skip
 
+class StoredTables:
+    """A snapshot of the tables at a location: a folder, or a ``file:`` URL.
 
-class LocalRollups:
-    """A snapshot of the rollups in a folder."""
+    Raises:
+        TableError: the log can't be read.
+    """
 
     def __init__(self, location: str) -> None:
         self._root = folder_of(location)
         self._tables = CommitLog(self._root).state.tables
 
-    def size(self) -> int | None:
-        """Return the size of their files in bytes; None without rollups, or if a crash left files to be moved."""
-        if not set(ROLLUPS.values()) <= set(self._tables):
-            return None
-        files = [(table, file) for table in ROLLUPS.values() for file in self._tables[table].files.values()]
-        if not all((self._root / table / file.path).exists() for table, file in files):
-            return None
-        return sum(file.size for _, file in files)
+    def names(self) -> list[str]:
+        """Return the names of all tables, sorted."""
+        return sorted(self._tables)
 
-    def files(self) -> list[str]:
-        """Return their paths."""
-        return [str(self._root / table / path) for table in ROLLUPS.values() for path in self._tables[table].files]
+    def columns(self, name: str) -> dict[str, Any]:
+        """Return the types of a table's columns, as in Spark's JSON of a schema, with ``date`` last."""
+        fields = json.loads(self._tables[name].columns)["fields"]
+        return {**{field["name"]: field["type"] for field in fields}, "date": "date"}
 
-    def open(self, engine: DuckDBEngine, since: datetime | None, until: datetime | None) -> Rollups:
-        """Return the rollups of the hours from ``since`` to before ``until``, and failures from all times before."""
-        frames = {}
-        for name, table in ROLLUPS.items():
-            state = self._tables[table]
-            fields = json.loads(state.columns)["fields"]
-            columns = ", ".join(f'"{field["name"]}" {_duckdb_type(field["type"])}' for field in fields)
-            first = None if name == "errors" else since
-            files = [file.path for file in state.files.values() if is_within(file, first, until)]
-            frame = engine.parquet([str(self._root / table / path) for path in files], columns)
-            if name != "quarantine":
-                frame = engine.sql(HOURS, {"since": micros(first), "until": micros(until)}, rows=frame)
-            frames[name] = frame
-        return Rollups(**frames)  # type: ignore[arg-type]
+    def size(self, *names: str) -> int:
+        """Return the size of the files of tables, in bytes."""
+        return sum(file.size for name in names for file in self._tables[name].files.values())
+
+    def files(self, name: str, since: datetime | None = None, until: datetime | None = None) -> list[str]:
+        """Return a table's files; those outside of ``since`` to ``until`` are omitted.
+
+        Raises:
+            TableError: a file is missing.
+        """
+        files = self._tables[name].files.values()
+        return [self._path(name, file) for file in files if is_within(file, since, until)]
+
+    def _path(self, name: str, file: TableFile) -> str:
+        path = self._root / name / file.path
+        if not path.exists():  # a commit whose files were not moved yet
+            staged = (self._root / FOLDER / "staging").glob(f"*/{name}/{file.path}")
+            path = next(staged, path)
+        if not path.exists():
+            raise TableError("a file of the tables is missing; run the command again", str(path))
+        return str(path)
 
 
-def _duckdb_type(kind: Any) -> str:
-    """Return a type of Spark's JSON as DuckDB's."""
-    if isinstance(kind, str):
-        return _TYPES[kind]
-    if kind["type"] == "array":
-        return f"{_duckdb_type(kind['elementType'])}[]"
-    return "STRUCT(" + ", ".join(f'"{field["name"]}" {_duckdb_type(field["type"])}' for field in kind["fields"]) + ")"
+def open_rollups(tables: StoredTables, engine: DuckDBEngine, since: datetime | None, until: datetime | None) -> Rollups:
+    """Return the stored rollups of the hours from ``since`` to before ``until``, and failures from all times before."""
+    frames = {}
+    for name, table in ROLLUPS.items():
+        columns = {column: kind for column, kind in tables.columns(table).items() if column != "date"}
+        first = None if name == "errors" else since
+        kinds = ", ".join(f"{quoted(column)} {type_name(kind)}" for column, kind in columns.items())
+        frame = engine.parquet(tables.files(table, first, until), kinds)
+        if name != "quarantine":
+            frame = engine.sql(HOURS, {"since": micros(first), "until": micros(until)}, rows=frame)
+        frames[name] = frame
+    return Rollups(**frames)  # type: ignore[arg-type]

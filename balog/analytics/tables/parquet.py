@@ -21,6 +21,8 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 
+from balog.analytics.rollups.frames import hours_between
+from balog.analytics.rollups.schemas import Rollups
 from balog.analytics.tables.log import (
     FOLDER,
     Commit,
@@ -32,7 +34,7 @@ from balog.analytics.tables.log import (
     micros,
     read_columns,
 )
-from balog.analytics.tables.store import LoadHistory, StagedFile, TableBatch, TableError, TablePart, read_files
+from balog.analytics.tables.store import ROLLUPS, LoadHistory, StagedFile, TableBatch, TableError, TablePart, read_files
 from balog.common.storage.local_files import lock, sync_folders
 
 
@@ -44,14 +46,9 @@ class ParquetStore:
     """
 
     def __init__(self, spark: SparkSession, location: str) -> None:
-        self._spark, self._location = spark, location
+        self._spark, self.location = spark, location
         self._root = folder_of(location)
         self._log = CommitLog(self._root)
-
-    @property
-    def location(self) -> str:
-        """The folder, as it was passed."""
-        return self._location
 
     def names(self) -> list[str]:
         """Return the tables, sorted."""
@@ -76,13 +73,22 @@ class ParquetStore:
         self._finish()
         found = self._log.state.tables.get(table)
         if found is None:
-            raise TableError(f"no table {table}; there are: {', '.join(self.names()) or 'none'}", self._location)
+            raise TableError(f"no table {table}; there are: {', '.join(self.names()) or 'none'}", self.location)
         columns = t.StructType([*read_columns(found.columns), t.StructField("date", t.DateType())])
         folder = self._root / table
         paths = [str(folder / file.path) for file in found.files.values() if is_within(file, since, until)]
         if not paths:
             return self._spark.createDataFrame([], columns)
         return read_files(self._spark, columns, paths, str(folder))
+
+    def rollups(self, since: datetime | None = None, until: datetime | None = None) -> Rollups:
+        """Return the stored rollups of the hours that begin at or after ``since`` and before ``until``.
+
+        Raises:
+            TableError: these tables have no rollups.
+        """
+        frames = {name: self.frame(table, since, until).drop("date") for name, table in ROLLUPS.items()}
+        return Rollups(**{name: hours_between(frame, since, until) for name, frame in frames.items()})
 
     def loaded(self) -> LoadHistory:
         """Return the history of commits."""
@@ -109,7 +115,7 @@ class ParquetStore:
             except OSError as error:
                 raise TableError(f"cannot be locked: {error.strerror}", str(path)) from None
             if not is_ours:
-                raise TableError("another load is writing here; wait for its end, or end it", self._location)
+                raise TableError("another load is writing here; wait for its end, or end it", self.location)
             self._log.refresh()
             self._finish()
             for folder in self._staging.glob("*"):  # what was staged and never committed
@@ -142,9 +148,8 @@ class ParquetStore:
         changes = {name: self._change(batch.id, name, part) for name, part in batch.parts.items()}
         tables = {name: change for name, change in changes.items() if change is not None}
         sources = {path: source for path, source in batch.sources.items() if state.sources.get(path) != source}
-        floor = batch.floor.isoformat() if batch.floor else ""
-        if tables or sources or batch.stream is not None or floor > state.floor:
-            self._append(Commit(batch.id, _now(), tables, sources, batch.stream, floor))
+        if tables or sources or batch.stream is not None:
+            self._append(Commit(batch.id, _now(), tables, sources, batch.stream))
         else:
             shutil.rmtree(self._staging / batch.id, ignore_errors=True)
 

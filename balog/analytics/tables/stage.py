@@ -6,9 +6,10 @@ Workers parse and write in Arrow, so that no event passes through the JVM. The d
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta, timezone
+from datetime import date, datetime, timezone
 from uuid import uuid4
 
 import pyarrow as pa
@@ -20,18 +21,7 @@ from balog.analytics.reading.forms.converter import TIMELESS_ID
 from balog.analytics.reading.spark_types import QUARANTINE, TEXT_EVENT
 from balog.analytics.tables.shapes import Shapes
 from balog.analytics.tables.store import StagedFile
-from balog.analytics.tables.worker_rows import (
-    COUNTS,
-    FUTURE,
-    OLD,
-    OUTSIDE,
-    READ,
-    SHAPE,
-    TIMELESS,
-    UNSEEN,
-    Row,
-    encode_files,
-)
+from balog.analytics.tables.worker_rows import SHAPE, Row, count_rows, encode_files
 from balog.common.storage.local_files import sync
 
 EVENTS = t.StructType(TEXT_EVENT.fields[:-1])
@@ -57,7 +47,6 @@ class BatchStage:
         batch: the batch's id, which is part of each file's name.
         loaded: the start of the load.
         floor: events of earlier days are counted and skipped.
-        since, until: events before or from then on are skipped.
         schemas: the tables' columns, by name, as Spark's JSON.
     """
 
@@ -65,8 +54,6 @@ class BatchStage:
     batch: str
     loaded: datetime
     floor: date | None = None
-    since: datetime | None = None
-    until: datetime | None = None
     schemas: Mapping[str, str] = field(default_factory=dict)
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -74,30 +61,30 @@ class BatchStage:
         events = DayFiles(self, "events")
         bad = DayFiles(self, "quarantine", self.loaded.date())
         shapes = Shapes(self.schemas)
-        counts = dict.fromkeys(COUNTS, 0)
+        counts: Counter[str] = Counter()
         for good, wrong in self._split(batches, shapes, counts):
             events.add(good)
             if len(wrong):
                 bad.add(self._bad(wrong))
         rows: list[Row] = [("events", file, None) for file in events.close()]
         rows += [("quarantine", file, None) for file in bad.close()]
-        yield encode_files([*rows, *_counted(counts), *_shaped(shapes)])
+        yield encode_files([*rows, *_shaped(shapes), *count_rows(counts)])
 
     def preview(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield rows of ``FILES`` with the number of events and invalid lines, and with shapes; nothing is written."""
         shapes = Shapes(self.schemas)
-        counts = dict.fromkeys([*COUNTS, "events", "quarantine"], 0)
+        counts: Counter[str] = Counter()
         for good, wrong in self._split(batches, shapes, counts):
             counts["events"] += good.num_rows
             counts["quarantine"] += len(wrong)
-        yield encode_files([*_counted(counts), *_shaped(shapes)])
+        yield encode_files([*_shaped(shapes), *count_rows(counts)])
 
     def _split(
-        self, batches: Iterable[pa.RecordBatch], shapes: Shapes, counts: dict[str, int]
+        self, batches: Iterable[pa.RecordBatch], shapes: Shapes, counts: Counter[str]
     ) -> Iterator[tuple[pa.Table, pa.StructArray]]:
         """Yield the wanted events of each batch, whose shapes are observed, and its invalid lines."""
         for batch in batches:
-            counts[READ] += batch.num_rows
+            counts["read"] += batch.num_rows
             good, wrong = pa.Table.from_batches([batch]).drop_columns(["quarantine"]), batch.column("quarantine")
             if wrong.null_count < len(wrong):
                 good = good.filter(wrong.is_null())
@@ -106,21 +93,13 @@ class BatchStage:
                 shapes.observe(good)
             yield good, wrong.drop_null()
 
-    def _wanted(self, events: pa.Table, counts: dict[str, int]) -> pa.Table:
-        before = events.num_rows
-        if self.since is not None:
-            events = events.filter(pc.invert(_is_before(events, self.since)))
-        if self.until is not None:
-            events = events.filter(_is_before(events, self.until))
-        counts[OUTSIDE] += before - events.num_rows
+    def _wanted(self, events: pa.Table, counts: Counter[str]) -> pa.Table:
         if self.floor is not None:
-            before = events.num_rows
+            before, times = events.num_rows, events.column("timestamp")
             limit = datetime(self.floor.year, self.floor.month, self.floor.day, tzinfo=timezone.utc)
-            events = events.filter(pc.invert(_is_before(events, limit)))
-            counts[OLD] += before - events.num_rows
-        near = pc.sum(_is_before(events, self.loaded + timedelta(days=1))).as_py() or 0
-        counts[FUTURE] += events.num_rows - near
-        counts[TIMELESS] += pc.sum(pc.starts_with(events.column("id"), TIMELESS_ID)).as_py() or 0
+            events = events.filter(pc.greater_equal(times, pa.scalar(limit, times.type)))
+            counts["old"] += before - events.num_rows
+        counts["timeless"] += pc.sum(pc.starts_with(events.column("id"), TIMELESS_ID)).as_py() or 0
         return events
 
     def _bad(self, wrong: pa.StructArray) -> pa.Table:
@@ -129,20 +108,10 @@ class BatchStage:
         return table.append_column("loaded", when)
 
 
-def _counted(counts: Mapping[str, int]) -> Iterator[Row]:
-    return ((name, StagedFile("", date.min, count, 0), None) for name, count in counts.items() if count)
-
-
 def _shaped(shapes: Shapes) -> Iterator[Row]:
     for name, rows, shape in shapes.seen():
         yield SHAPE, StagedFile(name, date.min, rows, 0), shape
-    if shapes.unseen:
-        yield UNSEEN, StagedFile("", date.min, shapes.unseen, 0), None
-
-
-def _is_before(events: pa.Table, limit: datetime) -> pa.ChunkedArray:
-    times = events.column("timestamp")
-    return pc.less(times, pa.scalar(limit, times.type))
+    yield from count_rows({"unseen": shapes.unseen})
 
 
 def rewrite_without(stage: BatchStage, table: str, staged: StagedFile, dropped: pa.Array) -> StagedFile | None:

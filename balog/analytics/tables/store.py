@@ -103,14 +103,12 @@ class TableBatch:
         sources: the sources of the batch, by path; the next load skips those that have not changed.
         stream: the name of a stream, and the number of its batch; a number that is not after the last one commits
             nothing.
-        floor: the first day that is kept; retention sets it, and never lowers it.
     """
 
     id: str
     parts: Mapping[str, TablePart]
     sources: Mapping[str, LoadedSource] = field(default_factory=dict)
     stream: tuple[str, int] | None = None
-    floor: date | None = None
 
 
 class LoadHistory(NamedTuple):

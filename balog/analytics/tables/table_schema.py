@@ -19,7 +19,6 @@ column's metadata has the field's name as ``field``, so a schema must be stored 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import chain, count
 from typing import NamedTuple
 
@@ -51,14 +50,6 @@ class SchemaChange(NamedTuple):
     lines: list[str]
 
 
-class ColumnChange(NamedTuple):
-    """A change of one column: ``kind`` is ``add`` or ``widen``; ``element`` in the path is the item of a list."""
-
-    kind: str
-    path: tuple[str, ...]
-    type: t.DataType
-
-
 def merge(have: t.StructType | None, seen: t.StructType) -> SchemaChange:
     """Return the schema that holds a table's rows and new events.
 
@@ -83,28 +74,15 @@ def payload_fields(schema: t.StructType) -> list[t.StructField]:
     return [column for column in schema if "field" in column.metadata or column.name not in _RESERVED]
 
 
-def steps(before: t.StructType | None, after: t.StructType) -> Iterator[ColumnChange]:
-    """Yield the changes from one schema to another, in order; columns that are missing or narrower are unchanged."""
-    yield from _steps(before or t.StructType(), after, ())
-
-
-def _steps(before: t.StructType, after: t.StructType, path: tuple[str, ...]) -> Iterator[ColumnChange]:
-    had = {column.name: column for column in before}
-    for column in after:
-        here = (*path, column.name)
-        if column.name not in had:
-            yield ColumnChange("add", here, column.dataType)
-        else:
-            yield from _differences(had[column.name].dataType, column.dataType, here)
-
-
-def _differences(old: t.DataType, new: t.DataType, path: tuple[str, ...]) -> Iterator[ColumnChange]:
+def needs_widening(old: t.DataType, new: t.DataType) -> bool:
+    """Return whether a column, also one inside a struct or a list, has another type in the new schema."""
     if isinstance(old, t.StructType) and isinstance(new, t.StructType):
-        yield from _steps(old, new, path)
-    elif isinstance(old, t.ArrayType) and isinstance(new, t.ArrayType):
-        yield from _differences(old.elementType, new.elementType, (*path, "element"))
-    elif old != new and _wider(old, new):
-        yield ColumnChange("widen", path, new)
+        return any(
+            needs_widening(old[column.name].dataType, column.dataType) for column in new if column.name in old.names
+        )
+    if isinstance(old, t.ArrayType) and isinstance(new, t.ArrayType):
+        return needs_widening(old.elementType, new.elementType)
+    return old != new
 
 
 class _Room:

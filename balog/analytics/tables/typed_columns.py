@@ -102,8 +102,6 @@ class Columns:
 
     def arrays(self, texts: Sequence[bytes]) -> dict[str, pa.Array]:
         """Return the columns of payloads by name, including ``payload_recovered``."""
-        import pyarrow as pa
-
         read: list[tuple[_Model, list[Any]]] = []  # runs of rows of one model
         slow: dict[int, tuple[dict[str, Any], str | None]] = {}
         count = 0
@@ -234,8 +232,6 @@ class _Slot:
 
     def array(self, values: list[Any]) -> pa.Array:
         """Return values of the types in ``python``, or None, as an Arrow array of the column's type."""
-        import pyarrow as pa
-
         kind = arrow_type(self.column.dataType)
         if isinstance(self._inner, _Model):
             made = self._inner.arrays(values)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import errno
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date
 from functools import wraps
 from typing import Any, ParamSpec
@@ -24,31 +24,19 @@ FILES = struct(
 )
 """A row for each file that a worker wrote. Rows with one of the following constants as ``table`` have other content."""
 
-OLD = "-old"
-"""Row of ``FILES``: the number of events of days before the floor, which are not loaded."""
+COUNT = "-count"
+"""Row of ``FILES``: a number, of what ``path`` says.
 
-FUTURE = "-future"
-"""Row of ``FILES``: the number of events more than a day ahead."""
-
-TIMELESS = "-timeless"
-"""Row of ``FILES``: the number of events whose lines have no time."""
-
-READ = "-read"
-"""Row of ``FILES``: the number of lines that were read, invalid ones included."""
-
-OUTSIDE = "-outside"
-"""Row of ``FILES``: the number of events outside of the wanted time range."""
-
-UNTYPED = "-untyped"
-"""Row of ``FILES``: the number of events whose type has no table."""
-
-COUNTS = (READ, OUTSIDE, OLD, FUTURE, TIMELESS)
+- ``read``: lines that were read, invalid ones included
+- ``old``: events of days before the floor, which are not loaded
+- ``timeless``: events whose lines have no time
+- ``untyped``: events whose type has no table
+- ``unseen``: events of types beyond the limit of types
+- ``events``, ``quarantine``: of a preview
+"""
 
 SHAPE = "-shape"
 """Row of ``FILES``: the number of payloads of the type ``path``, and their ``shapes.PayloadShape`` in ``shape``."""
-
-UNSEEN = "-unseen"
-"""Row of ``FILES``: the number of events of types beyond the limit of types."""
 
 WRITE_FAILED = "-refused"
 """Row of ``FILES``: the reason in ``path`` why the disk did not take the files."""
@@ -93,6 +81,11 @@ def encode_files(rows: Iterable[Row]) -> pa.RecordBatch:
     columns: Any = list(zip(*((table, *file, shape) for table, file, shape in rows))) or [()] * len(_ARROW)
     arrays = [pa.array(column, kind.type) for column, kind in zip(columns, _ARROW)]
     return pa.RecordBatch.from_arrays(arrays, schema=_ARROW)
+
+
+def count_rows(counts: Mapping[str, int]) -> Iterator[Row]:
+    """Return the rows of counts, by what they count."""
+    return ((COUNT, StagedFile(name, date.min, count, 0), None) for name, count in counts.items())
 
 
 def decode_files(table: pa.Table) -> Iterator[Row]:

@@ -48,7 +48,7 @@ def stored_rows(
         raise ConfigError("duckdb reads tables in a folder on this machine; give --engine spark", "--engine")
     if engine != "spark" and not elsewhere and find_spec("duckdb") is not None:
         from balog.analytics.embedded.statement import ask
-        from balog.analytics.embedded.stored_tables import StoredTables
+        from balog.analytics.tables.local import StoredTables
 
         tables = StoredTables(location)
         if engine == "duckdb" or tables.size("events") <= LARGEST:

@@ -15,9 +15,9 @@ import pyarrow as pa
 from balog.analytics.duckdb_engine import DuckDBEngine
 from balog.analytics.embedded.database import open_database
 from balog.analytics.embedded.statement import ask
-from balog.analytics.embedded.stored_tables import StoredTables
 from balog.analytics.querying.allowed_statements import check
 from balog.analytics.reading.parser import borrow_parser
+from balog.analytics.tables.local import StoredTables
 from balog.common.errors import BalogError, ConfigError
 
 HOSTILE = [

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.spark
 
 
 class Small:
-    """Two tables in memory, as ``balog.analytics.tables.Tables`` gives them."""
+    """Two tables in memory, as a store of tables gives them."""
 
     def __init__(self, spark: Any) -> None:
         rows = """(1, 'a', 1.5D, TIMESTAMP '2026-11-20 07:00:00.25'), (2, NULL, double('NaN'), NULL),

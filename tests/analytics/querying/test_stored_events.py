@@ -11,7 +11,11 @@ from click.testing import CliRunner
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
+from balog.analytics.querying.output import documents
 from balog.analytics.querying.stored_events import event_of, events_query
+from balog.analytics.tables import open_store, open_tables
+from balog.analytics.tables.loader import load
+from balog.analytics.tables.local import StoredTables
 from balog.cli.watch import command
 from balog.event import Event, decode
 from balog.watch.config.monitors_file import load_monitors
@@ -32,9 +36,6 @@ def made() -> list[str]:
 @pytest.fixture(scope="module")
 def place(spark: Any, made: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Tables of four days, loaded in another order, some events twice."""
-    from balog.analytics.tables import open_store
-    from balog.analytics.tables.loader import load
-
     folder = tmp_path_factory.mktemp("history")
     (folder / "a.jsonl").write_text("\n".join([*reversed(made), *made[:50]]) + "\n")
     store = open_store(spark, str(folder / "tables"))
@@ -45,16 +46,13 @@ def place(spark: Any, made: list[str], tmp_path_factory: pytest.TempPathFactory)
 
 def of_duckdb(place: Path, query: str) -> list[Event]:
     from balog.analytics.embedded.statement import ask
-    from balog.analytics.embedded.stored_tables import StoredTables
 
     with ask(StoredTables(str(place)), query.replace("unix_micros(", "epoch_us(")) as answer:
         return [event_of(row) for row in answer.rows()]
 
 
 def of_spark(spark: Any, place: Path, query: str) -> list[Event]:
-    from balog.analytics.querying.output import documents
     from balog.analytics.querying.spark_statement import ask
-    from balog.analytics.tables import open_tables
 
     return [event_of(row) for row in documents(ask(spark, open_tables(spark, str(place)), query), None)]
 

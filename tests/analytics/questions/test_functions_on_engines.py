@@ -8,6 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from balog.analytics import functions
+from balog.analytics.duckdb_engine import DuckDBEngine
+from balog.analytics.rollups import Rollups
+from balog.analytics.rollups.frames import FRAMES
+from balog.analytics.sketches import RANK_ERROR, sketched
+from balog.analytics.spark_engine import SparkResult
 from tests.analytics.questions.conftest import MIDNIGHT, BothEngines
 
 pytestmark = pytest.mark.spark
@@ -52,9 +58,6 @@ def assert_equal(found: Any, expected: Any, place: str = "") -> None:
 
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_both_engines_return_the_same_columns_types_rows_and_order(both: BothEngines, name: str) -> None:
-    from balog.analytics import functions
-    from balog.analytics.spark_engine import SparkResult
-
     expected = SparkResult(QUESTIONS[name](functions, both.spark))
     found = QUESTIONS[name](functions, both.duckdb)
     assert (found.columns, found.types) == (expected.columns, expected.types)
@@ -64,12 +67,6 @@ def test_both_engines_return_the_same_columns_types_rows_and_order(both: BothEng
 
 
 def test_percentiles_of_many_values_are_within_the_promised_error(spark: Any) -> None:
-    from balog.analytics import functions
-    from balog.analytics.duckdb_engine import DuckDBEngine
-    from balog.analytics.rollups import Rollups
-    from balog.analytics.rollups.spark_schemas import FRAMES
-    from balog.analytics.sketches import RANK_ERROR, sketched
-
     values = np.random.default_rng(3).lognormal(size=60_000)
     names = FRAMES["metrics"].fieldNames()
     rows = [

@@ -7,20 +7,21 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from balog.analytics.reporting.model import encode
+from balog.analytics.reporting.query import parse_query
+from balog.analytics.reporting.spark_report import make_report
+from balog.analytics.tables import open_store
+from balog.analytics.tables.loader import load
+from balog.cli import main
+from balog.cli.report import command
+from tests.analytics.questions.test_functions_on_engines import assert_equal
+
 pytestmark = pytest.mark.spark
 
 
 def test_duckdb_reports_stored_rollups_as_spark_does_and_auto_chooses_it(
     spark: Any, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from balog.analytics.reporting.model import encode
-    from balog.analytics.reporting.query import parse_query
-    from balog.analytics.reporting.spark_report import make_report
-    from balog.analytics.tables import open_store
-    from balog.analytics.tables.loader import load
-    from balog.cli.report import command
-    from tests.analytics.questions.test_functions_on_engines import assert_equal
-
     tables = str(tmp_path / "tables")
     load(spark, open_store(spark, tables), [str(root)])
     for options in ([], ["--since", "2026-10-02", "--until", "2026-10-03"]):
@@ -36,8 +37,6 @@ def test_duckdb_reports_stored_rollups_as_spark_does_and_auto_chooses_it(
 
 
 def test_duckdb_refuses_what_only_spark_answers() -> None:
-    from balog.cli import main
-
     run = CliRunner().invoke(main, ["report", "kafka:127.0.0.1:1#a", "--engine", "duckdb", "--no-html"])
     assert run.exit_code == 2
     assert "give spark" in run.output

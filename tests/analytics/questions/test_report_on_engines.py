@@ -6,6 +6,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from balog.analytics.questions import details
+from balog.analytics.questions import report as questions
+from balog.analytics.reporting.query import parse_query
+from balog.analytics.reporting.report import report_of
+from balog.analytics.spark_engine import SparkEngine
 from tests.analytics.questions.conftest import MIDNIGHT, BothEngines
 from tests.analytics.questions.test_functions_on_engines import assert_equal
 
@@ -20,9 +25,6 @@ OPTIONS: dict[str, dict[str, str]] = {  # tests/analytics/rollups/test_raw_files
 
 @pytest.mark.parametrize("name", OPTIONS)
 def test_both_engines_make_the_same_report(both: BothEngines, name: str) -> None:
-    from balog.analytics.reporting.query import parse_query
-    from balog.analytics.reporting.report import report_of
-
     query = parse_query(**OPTIONS[name], now=MIDNIGHT + timedelta(days=1))
     expected, found = (
         msgspec.to_builtins(report_of(rollups, query, ["x"], "rollups")) for rollups in (both.spark, both.duckdb)
@@ -34,10 +36,6 @@ def test_both_engines_make_the_same_report(both: BothEngines, name: str) -> None
 
 
 def test_every_question_of_the_report_has_the_same_columns_and_types(both: BothEngines) -> None:
-    from balog.analytics.questions import details
-    from balog.analytics.questions import report as questions
-    from balog.analytics.spark_engine import SparkEngine
-
     ends = {"after": -(10**15), "until": 10**16}
     values: dict[str, Any] = {
         f"{name}_{end}": moment for name in ("period", "now", "before", "read") for end, moment in ends.items()

@@ -1,5 +1,7 @@
 """Reading without Spark: the batches that a worker would hand over."""
 
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,19 @@ def read_rows(
     query = EventQuery(project_spark(schema))
     batches = scan([Slice(str(path), start, end)], query, form=form, is_growth=growth)
     return [row for batch in batches for row in batch.to_pylist()]
+
+
+def read_tasks(tasks: Iterable[Sequence[Any]], storages: Any = None) -> tuple[Counter[str], list[Row]]:
+    """Read the slices of tasks; return how often each id came, and the rows of quarantine."""
+    from pyspark.sql.types import StructType
+
+    from balog.analytics.reading.scan import EventQuery, scan
+    from balog.analytics.reading.spark_types import DEFAULT, project_spark
+
+    query = EventQuery(project_spark(StructType([DEFAULT["id"], DEFAULT["quarantine"]])))
+    rows = [row for slices in tasks for batch in scan(slices, query, storages) for row in batch.to_pylist()]
+    bad = [row["quarantine"] for row in rows if row["quarantine"]]
+    return Counter(row["id"] for row in rows if not row["quarantine"]), bad
 
 
 @pytest.fixture(name="read_rows")

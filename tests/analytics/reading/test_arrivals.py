@@ -6,6 +6,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -78,22 +79,6 @@ def append(path: Path, data: bytes) -> None:
         file.write(data)
 
 
-def test_new_files_and_added_lines_come_once(reader: Reader) -> None:
-    append(reader.folder / "a.jsonl", b"1\n2\n")
-    assert reader.drain() == [b"1", b"2"]
-    append(reader.folder / "a.jsonl", b"3\n")
-    (reader.folder / "b.jsonl.gz").write_bytes(gzip.compress(b"4\n5\n"))
-    assert reader.drain() == [b"1", b"2", b"3", b"4", b"5"]
-    assert not reader.trigger()
-
-
-def test_a_line_that_is_being_written_waits_for_its_end(reader: Reader) -> None:
-    append(reader.folder / "a.jsonl", b'{"a": 1}\n{"a"')
-    assert reader.drain() == [b'{"a": 1}']
-    append(reader.folder / "a.jsonl", b": 2}\n")
-    assert reader.drain() == [b'{"a": 1}', b'{"a": 2}']
-
-
 def test_a_last_line_needs_no_end_when_it_is_a_whole_document_or_long_settled(reader: Reader) -> None:
     append(reader.folder / "a.jsonl", b'{"a": 1}')
     append(reader.folder / "b.jsonl", b"old")
@@ -105,12 +90,19 @@ def test_a_last_line_needs_no_end_when_it_is_a_whole_document_or_long_settled(re
     assert reader.drain() == [b"old", b'{"a": 1}', b'{"a": 2}']
 
 
-def test_a_file_that_is_older_than_what_was_read_comes_too(reader: Reader) -> None:
-    append(reader.folder / "a.jsonl", b"1\n")
-    reader.drain()
-    append(reader.folder / "late.jsonl", b"2\n")
-    os.utime(reader.folder / "late.jsonl", (1, 1))
-    assert reader.drain() == [b"1", b"2"]
+@pytest.mark.parametrize(
+    ("first", "second", "lines"),
+    [
+        (("a", b'{"a": 1}\n{"a"', None), ("a", b": 2}\n", None), [b'{"a": 1}', b'{"a": 2}']),  # it waits for its end
+        (("a", b"1\n", None), ("late", b"2\n", 1), [b"1", b"2"]),  # older than what was read
+    ],
+)
+def test_what_comes_later_is_read_once(reader: Reader, first: Any, second: Any, lines: list[bytes]) -> None:
+    for count, (name, data, modified) in ((1, first), (2, second)):
+        append(reader.folder / f"{name}.jsonl", data)
+        if modified is not None:
+            os.utime(reader.folder / f"{name}.jsonl", (modified, modified))
+        assert reader.drain() == lines[:count]
 
 
 @pytest.mark.parametrize("content", [b"x\n", b"new and longer\n"])

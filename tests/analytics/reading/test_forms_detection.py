@@ -1,4 +1,3 @@
-import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -137,24 +136,10 @@ def test_a_form_that_is_given_is_not_looked_for(write: Any, read_rows: Any) -> N
     assert row["quarantine"]["raw"] == "INFO hello"
 
 
-def test_forms_are_told_inside_of_what_is_compressed(write: Any, read_rows: Any) -> None:
-    (row,) = read_rows(write("a.log.gz", b"INFO hello"))
-    assert json.loads(row["payload"])["message"] == "hello"
-
-
 def test_what_cannot_be_opened_is_one_row_in_any_form(tmp_path: Path, read_rows: Any) -> None:
     for form in FORMS:
         (row,) = read_rows(tmp_path / "gone.log", form=form)
         assert row["quarantine"]["reason"].startswith("can't be read")
-
-
-def test_a_truncated_gzip_gives_what_is_in_it_and_one_row(tmp_path: Path, read_rows: Any) -> None:
-    packed = gzip.compress(b"INFO one\nERROR two\n" + bytes(range(33, 127)) * 400)
-    (tmp_path / "a.log.gz").write_bytes(packed[:-9])
-    *events, damage = read_rows(tmp_path / "a.log.gz")
-    assert [json.loads(row["payload"])["message"] for row in events] == ["one", "two"]
-    assert "damaged gzip" in damage["quarantine"]["reason"]
-    assert damage["quarantine"]["offset"] == 19
 
 
 def test_there_must_be_such_a_form() -> None:

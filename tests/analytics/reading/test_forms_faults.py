@@ -116,6 +116,18 @@ def test_whatever_bytes_change_the_reader_goes_on_and_says_where(
 
 
 @pytest.mark.parametrize(
+    "line",
+    [b"1577880000\tc\t{}", b'{"type":"LOG","value":{"message":"a"}}', b"INFO same"],
+    ids=["old", "singer", "stderr"],
+)
+def test_ids_follow_from_the_file_and_the_place_in_it(line: bytes, write: Any, read_rows: Any) -> None:
+    ids = [row["id"] for row in read_rows(write("one/a.log", line, line, line))]
+    assert len(set(ids)) == 3
+    assert [row["id"] for row in read_rows(write("two/a.log.gz", line, line, line))] == ids
+    assert not {row["id"] for row in read_rows(write("two/b.log", line, line, line))} & set(ids)
+
+
+@pytest.mark.parametrize(
     ("converter", "text"),
     [
         (StderrConverter, b"a\n"),

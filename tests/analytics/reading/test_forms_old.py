@@ -103,16 +103,6 @@ def test_a_payload_cannot_write_over_the_header(write: Any, read_rows: Any) -> N
     assert "$.payload" in row["quarantine"]["reason"]
 
 
-def test_the_same_file_gives_the_same_events_also_when_it_is_compressed(
-    tmp_path: Path, write: Any, read_rows: Any
-) -> None:
-    lines = [b"1577880000\tc\t{}"] * 3
-    ids = [row["id"] for row in read_rows(write("one/a.log", *lines))]
-    assert len(set(ids)) == 3
-    assert [row["id"] for row in read_rows(write("two/a.log.gz", *lines))] == ids
-    assert not {row["id"] for row in read_rows(write("two/b.log", *lines))} & set(ids)
-
-
 def test_events_of_both_facilities_may_stand_between_old_lines(make: Any, write: Any, read_rows: Any) -> None:
     documents = [make(), make(schema="0.0.1", level=...)]
     found = read_rows(write("a.log", b"1577880000\tc\t{}", *documents))

@@ -70,13 +70,6 @@ def test_what_looks_like_an_event_and_is_none_is_kept_with_the_reason(make: Any,
     assert "looks like an event and is not one" in json.loads(row["payload"])["message"]
 
 
-def test_ids_follow_from_the_file_and_the_place_in_it(write: Any, read_rows: Any) -> None:
-    lines = [OTHERS[1], log({"message": "a"}), log({"message": "a"})]
-    first = [row["id"] for row in read_rows(write("one/tap-x.singer", *lines))]
-    assert len(set(first)) == 2
-    assert [row["id"] for row in read_rows(write("two/tap-x.singer.gz", *lines))] == first
-
-
 @pytest.mark.parametrize(
     ("value", "meant"),
     [

@@ -21,24 +21,6 @@ def gist(row: dict[str, Any]) -> tuple[Any, ...]:
     return row["level"], payload["message"]
 
 
-def test_a_capture_of_singer_python(read_rows: Any) -> None:
-    rows = read_rows(DATA / "singer-python.stderr.log")
-    assert [gist(row) for row in rows] == [
-        ("INFO", "Starting sync of stream weather"),
-        ("INFO", "timer", "http_request_duration", 0.010109663009643555),
-        ("INFO", "timer", "http_request_duration", 0.010094404220581055),
-        ("INFO", "timer", "http_request_duration", 0.010099649429321289),
-        ("INFO", "counter", "record_count", 1461),
-        ("INFO", "timer", "job_duration", 0.044080495834350586),
-        ("INFO", "timer", "http_request_duration", 4.76837158203125e-06),
-        ("ERROR", "sync failed"),
-        ("CRITICAL", "HTTP 500 from source"),
-    ]
-    failure = json.loads(rows[7]["payload"])
-    assert failure["exception"] == {"type": "RuntimeError", "message": "HTTP 500 from source"}
-    assert failure["exc_text"].count("\n") == 4
-
-
 @pytest.mark.parametrize("name", ["singer-sdk.stderr.log", "singer-sdk.json.stderr.log"])
 def test_captures_of_the_sdk(name: str, tmp_path: Path, read_rows: Any) -> None:
     rows = read_rows(shutil.copy(DATA / name, tmp_path / "tap-jsonl.log"))
@@ -62,23 +44,6 @@ def test_a_capture_gives_the_events_that_a_sidecar_would_have_made(name: str, re
     assert [(row["channel"], row["level"], json.loads(row["payload"])) for row in rows] == [
         (event.header.channel, event.level, event.payload) for event in events
     ]
-
-
-def test_the_five_dialects_of_metrics(write: Any, read_rows: Any) -> None:
-    point = '{"type": "counter", "metric": "record_count", "value": 3, "tags": {"endpoint": "users"}}'
-    structured = {"level": "info", "message": "METRIC", "metric_info": json.loads(point), "logger_name": "x", "ts": 1}
-    rows = read_rows(
-        write(
-            "tap-x.log",
-            f"INFO METRIC: {point}".encode(),
-            f"time=2026-11-20 08:18:50 name=tap-x level=INFO message=METRIC: {point}".encode(),
-            f"2026-11-20 08:18:50,473 | INFO     | singer_sdk.metrics | METRIC: {point}".encode(),
-            structured,
-            f"METRIC: {point}".encode(),
-        )
-    )
-    assert [gist(row) for row in rows] == [("INFO", "counter", "record_count", 3)] * 5
-    assert {json.dumps(json.loads(row["payload"])["tags"]) for row in rows} == {'{"endpoint": "users"}'}
 
 
 def test_plain_lines_are_events_of_their_own_and_nothing_is_bad(make: Any, write: Any, read_rows: Any) -> None:
@@ -124,14 +89,6 @@ class TestTimes:
         ]
         path = write("date=2026-07-01/tap-x.log", b"INFO one")
         assert read_rows(path)[0]["timestamp"].isoformat() == "2026-07-01T00:00:00+00:00"
-
-
-def test_ids_follow_from_the_file_and_the_place_in_it(write: Any, read_rows: Any) -> None:
-    lines = [b"INFO same", b"ERROR same", b"Traceback (most recent call last):", b"  File", b"E: x"]
-    first = [row["id"] for row in read_rows(write("one/tap-x.log", *lines))]
-    assert len(set(first)) == 2
-    assert [row["id"] for row in read_rows(write("two/tap-x.log.gz", *lines))] == first
-    assert not {row["id"] for row in read_rows(write("tap-y.log", *lines))} & set(first)
 
 
 def test_a_line_that_is_too_long_is_cut_and_still_an_event(tmp_path: Path, read_rows: Any) -> None:

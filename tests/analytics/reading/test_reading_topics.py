@@ -6,15 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql.types import StructType
 
 from balog.analytics.reading.inputs import read_inputs
-from balog.analytics.reading.scan import EventQuery, scan
-from balog.analytics.reading.spark_types import DEFAULT, project_spark
 from balog.analytics.reading.topics import bounds, split_bounds
 from balog.common.errors import ConfigError, TopicError
 from balog.topics import Message
 from balog.topics.local import LocalTopics
+from tests.analytics.reading.conftest import read_tasks
 from tests.topics.retention import prune
 
 
@@ -28,16 +26,8 @@ def publish(folder: Path, *documents: Any) -> None:
 
 
 def read(url: str, parallel: int = 1) -> tuple[list[str], list[dict[str, Any]]]:
-    query = EventQuery(project_spark(StructType([DEFAULT["id"], DEFAULT["quarantine"]])))
-    ids, bad = [], []
-    for slices in read_inputs({"path": url, "parallel": str(parallel)}).tasks():
-        for batch in scan(slices, query):
-            for row in batch.to_pylist():
-                if row["quarantine"]:
-                    bad.append(row["quarantine"])
-                else:
-                    ids.append(row["id"])
-    return ids, bad
+    ids, bad = read_tasks(read_inputs({"path": url, "parallel": str(parallel)}).tasks())
+    return list(ids.elements()), bad
 
 
 def test_messages_are_events_and_what_is_none_is_told_by_its_number(tmp_path: Path, make: Any) -> None:

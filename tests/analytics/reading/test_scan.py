@@ -243,20 +243,6 @@ def test_an_event_too_deep_for_a_variant_is_a_bad_line_and_its_neighbours_are_no
     assert [row["quarantine"] is None for row in found] == [True, True, True, False]
 
 
-@pytest.mark.parametrize("whole", [True, False])
-def test_a_truncated_gzip_gives_its_events_and_one_quarantine_row(make: Any, write: Any, whole: bool) -> None:
-    documents = [make({"cls_type": "log", "message": f"{n * 7919:x}"}) for n in range(2000)]
-    path = write("a.jsonl.gz", *documents)
-    data = path.read_bytes()
-    path.write_bytes(data[:-6] if whole else data[: len(data) // 2])
-    found = rows(path)
-    good = [row["id"] for row in found if row["quarantine"] is None]
-    assert good == [document["header"]["id"] for document in documents][: len(good)]
-    assert len(good) == 2000 if whole else 500 < len(good) < 1500
-    (bad,) = [row["quarantine"] for row in found if row["quarantine"]]
-    assert "ends early" in bad["reason"]
-
-
 def test_a_truncated_gzip_whose_last_line_is_a_whole_event_keeps_it(make: Any, write: Any) -> None:
     path = write("a.jsonl.gz", make(), make(), end=b"")
     path.write_bytes(path.read_bytes()[:-8])

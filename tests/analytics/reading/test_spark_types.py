@@ -8,14 +8,14 @@ pytest.importorskip("pyspark")
 from pyspark.sql import types as t
 
 from balog.analytics.reading import schemas, spark_types
+from balog.analytics.rollups import frames
 from balog.analytics.rollups import schemas as rollups
-from balog.analytics.rollups import spark_schemas
 from balog.common.errors import ConfigError
 
 PAIRS = {
     **{name: (getattr(schemas, name), getattr(spark_types, name)) for name in ("DEFAULT", "TEXT_EVENT", "QUARANTINE")},
-    **{name: (rollups.FRAMES[name], spark_schemas.FRAMES[name]) for name in rollups.FRAMES},
-    "ROLLUP": (rollups.ROLLUP, spark_schemas.ROLLUP),
+    **{name: (rollups.FRAMES[name], frames.FRAMES[name]) for name in rollups.FRAMES},
+    "ROLLUP": (rollups.ROLLUP, frames.ROLLUP),
 }
 
 

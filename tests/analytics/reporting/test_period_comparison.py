@@ -54,14 +54,14 @@ def test_few_values_make_no_slowdown() -> None:
     assert timed("run time", {}).verdict == "unknown"
 
 
-def test_a_slowdown_began_where_slow_hours_begin() -> None:
-    assert since_when(hours(1, 1.1, 0.9, 5, 6, None, 5.5, 5), 5.5, 1.0) == START + timedelta(hours=3)
-
-
-def test_an_hour_that_falls_back_does_not_move_the_beginning() -> None:
-    assert since_when(hours(1, 5, 1, 1, 1, 5, 5, 1, 5, 5), 5.0, 1.0) == START + timedelta(hours=5)
-
-
-def test_what_came_and_went_began_nowhere() -> None:
-    assert since_when(hours(1, 5, 5, 1, 1, 1, 1, 1), 5.0, 1.0) is None
-    assert since_when([], 5.0, 1.0) is None
+@pytest.mark.parametrize(
+    ("p95", "now", "hour"),
+    [
+        ((1, 1.1, 0.9, 5, 6, None, 5.5, 5), 5.5, 3),
+        ((1, 5, 1, 1, 1, 5, 5, 1, 5, 5), 5.0, 5),  # an hour that falls back does not move the beginning
+        ((1, 5, 5, 1, 1, 1, 1, 1), 5.0, None),  # what came and went
+        ((), 5.0, None),
+    ],
+)
+def test_a_slowdown_began_where_slow_hours_begin(p95: tuple[float | None, ...], now: float, hour: int | None) -> None:
+    assert since_when(hours(*p95), now, 1.0) == (None if hour is None else START + timedelta(hours=hour))

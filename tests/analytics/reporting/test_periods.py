@@ -1,10 +1,11 @@
 from datetime import datetime, timedelta, timezone
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from balog.analytics.reporting.query import Period, compare, length, moment
+from balog.analytics.reporting.query import Comparison, Period, compare, length, moment
 from balog.common.errors import ConfigError
 
 NOW = datetime(2026, 11, 20, 14, 37, 12, tzinfo=timezone.utc)
@@ -55,40 +56,29 @@ def test_a_length_wants_a_unit() -> None:
         length("36", "--compare")
 
 
-def test_what_was_asked_for_is_compared_with_as_long_a_time_before() -> None:
-    data = Period(at("2026-11-01"), at("2026-11-20T15:00:00"))
-    found = compare(data, at("2026-11-19T15:00:00"), at("2026-11-20T15:00:00"), None)
-    assert found.now == Period(at("2026-11-19T15:00:00"), at("2026-11-20T15:00:00"))
-    assert found.before == Period(at("2026-11-18T15:00:00"), at("2026-11-19T15:00:00"))
+@pytest.mark.parametrize(
+    ("data", "asked", "options", "now", "before"),
+    [
+        # what was asked for is compared with as long a time before
+        ("01 20T15", "19T15 20T15", {}, "19T15 20T15", "18T15 19T15"),
+        # without a time, the last day is compared with the one before
+        ("01 20T15", None, {}, "19T15 20T15", "18T15 19T15"),
+        # of less than two days, the later half is now; one hour is compared with nothing
+        ("20T00 20T09", None, {}, "20T05 20T09", "20T01 20T05"),
+        ("20T08 20T09", None, {}, "20T08 20T09", None),
+        # the same day of the week before
+        ("01 20T15", "20 20T15", {"back": 7 * DAY}, "20 20T15", "13 13T15"),
+        # no comparison is wanted
+        ("01 20T15", None, {"none": True}, "01 20T15", None),
+        ("01 20T15", "20 20T15", {"none": True}, "20 20T15", None),
+    ],
+)
+def test_a_time_is_compared_with_one_before(
+    data: str, asked: str | None, options: dict[str, Any], now: str, before: str | None
+) -> None:
+    def period(text: str) -> Period:
+        return Period(*(at(f"2026-11-{end}" + (":00" if "T" in end else "")) for end in text.split()))
 
-
-def test_without_a_time_the_last_day_is_compared_with_the_one_before() -> None:
-    found = compare(Period(at("2026-11-01"), at("2026-11-20T15:00:00")), None, None, None)
-    assert found.now == Period(at("2026-11-19T15:00:00"), at("2026-11-20T15:00:00"))
-    assert found.before is not None
-    assert found.before.until == found.now.since
-    assert found.before.length == DAY
-
-
-def test_of_less_than_two_days_the_later_half_is_now() -> None:
-    found = compare(Period(at("2026-11-20T00:00:00"), at("2026-11-20T09:00:00")), None, None, None)
-    assert found.now == Period(at("2026-11-20T05:00:00"), at("2026-11-20T09:00:00"))
-    assert found.before == Period(at("2026-11-20T01:00:00"), at("2026-11-20T05:00:00"))
-
-
-def test_one_hour_is_compared_with_nothing() -> None:
-    data = Period(at("2026-11-20T08:00:00"), at("2026-11-20T09:00:00"))
-    found = compare(data, None, None, None)
-    assert (found.now, found.before) == (data, None)
-
-
-def test_the_same_day_of_the_week_before() -> None:
-    data = Period(at("2026-11-01"), at("2026-11-20T15:00:00"))
-    found = compare(data, at("2026-11-20"), at("2026-11-20T15:00:00"), 7 * DAY)
-    assert found.before == Period(at("2026-11-13"), at("2026-11-13T15:00:00"))
-
-
-def test_no_comparison_is_wanted() -> None:
-    data = Period(at("2026-11-01"), at("2026-11-20T15:00:00"))
-    assert compare(data, None, None, None, none=True).before is None
-    assert compare(data, at("2026-11-20"), None, None, none=True).now.since == at("2026-11-20")
+    since, until = (period(asked).since, period(asked).until) if asked else (None, None)
+    found = compare(period(data), since, until, **{"back": None, **options})
+    assert found == Comparison(period(now), period(before) if before else None)

@@ -1,23 +1,23 @@
-"""The report's numbers, against plain Python and DuckDB over the same files, and out of tables."""
+"""The report of a day of trouble, of all times, of absurd numbers, and out of tables; its oracle recounts sections."""
 
 import json
-import math
-from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import msgspec
 import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
+from balog.analytics import functions, rollups
 from balog.analytics.reporting.model import VERSION, Report, encode
 from balog.analytics.reporting.page import make_page
 from balog.analytics.reporting.query import ReportQuery, parse_query
 from balog.analytics.reporting.raw_report import make_raw_report
 from balog.analytics.reporting.spark_report import make_report
+from balog.analytics.tables import open_store, open_tables
+from balog.analytics.tables.loader import load
 from tests.ci_scripts import ci_script
 
 write_schema = ci_script("config_schemas").write_schema
@@ -28,100 +28,7 @@ NOW = datetime(2026, 11, 20, 14, 37, tzinfo=timezone.utc)
 HOUR = timedelta(hours=1)
 
 
-def nearest_rank(values: list[float], share: float) -> float:
-    """Give the least value that at least this share of the values does not exceed."""
-    return sorted(values)[math.ceil(share * len(values)) - 1]
-
-
-@pytest.fixture(scope="module")
-def whole(spark: Any, root: Path) -> Report:
-    """The report of the archive that plain Python counts, too."""
-    return make_report(spark, [str(root)], parse_query(now=NOW), files=4)
-
-
-@pytest.fixture(scope="module")
-def ask(root: Path) -> Callable[[str], list[tuple[Any, ...]]]:
-    """DuckDB over the same files, as ``events``."""
-    connection = duckdb.connect()
-    connection.execute(f"""CREATE TABLE events AS SELECT *, CAST(header ->> 'timestamp' AS TIMESTAMPTZ) AS moment
-      FROM read_json('{root}/**/*.jsonl*', columns={{schema: 'VARCHAR', header: 'JSON', payload: 'JSON'}},
-      ignore_errors=true) WHERE schema IN ('0.1.0', '0.0.1')""")
-    return lambda sql: connection.execute(sql).fetchall()
-
-
-def test_events_errors_and_bad_lines_are_what_plain_python_counts(whole: Report, counted: Any) -> None:
-    assert (whole.events, whole.quarantined) == (counted["events"], counted["bad"])
-    assert whole.errors == sum(counted["errors"].values())
-    assert {(row.channel, row.level): row.events for row in whole.channels} == dict(counted["channels"])
-    assert sum(row.lines for row in whole.quarantine) == counted["bad"]
-
-
-def test_metrics_are_summed_and_percentiles_are_values_by_nearest_rank(whole: Report, counted: Any) -> None:
-    assert {(row.metric, row.type) for row in whole.metrics} == set(counted["values"])
-    for row in whole.metrics:
-        values = counted["values"][row.metric, row.type]
-        assert row.count == len(values)
-        assert math.isclose(row.sum, math.fsum(values), rel_tol=1e-12)
-        assert (row.low, row.high) == (min(values), max(values))
-        shares = [None if row.type == "counter" else nearest_rank(values, share) for share in (0.5, 0.95, 0.99)]
-        assert [row.p50, row.p95, row.p99] == shares
-
-
-def test_runs_are_what_they_reported(whole: Report, counted: Any) -> None:
-    assert {run.run_id for run in whole.runs} == set(counted["runs"])
-    assert whole.totals["runs"] == len(counted["runs"])
-    for run in whole.runs:
-        said = counted["runs"][run.run_id]
-        assert (run.events, run.errors) == (said["events"], said["errors"])
-        assert set(run.applications) == said["applications"]
-        if said["reports"]:
-            report = said["reports"][0]
-            assert (run.outcome, run.records) == (report["outcome"], report["records"])
-            assert run.duration == pytest.approx(report["duration"])
-        else:
-            assert (run.outcome, run.records) == ("unknown", None)
-    failed = sum(any(one["outcome"] == "failed" for one in run["reports"]) for run in counted["runs"].values())
-    assert whole.totals["failed_runs"] == failed
-
-
-def test_what_passed_by_the_hour_is_what_duckdb_counts(whole: Report, ask: Any) -> None:
-    unit = {3600: "hour", 86400: "day"}.get(int(whole.step), "month")
-    sql = f"""SELECT date_trunc('{unit}', moment), count(*),
-      count(*) FILTER (header ->> 'level' IN ('ERROR', 'CRITICAL')),
-      coalesce(sum(CAST(payload ->> 'value' AS DOUBLE)) FILTER (payload ->> 'metric' = 'record_count'), 0)
-      FROM events GROUP BY ALL ORDER BY 1"""
-    rows = [(row.at, row.events, row.errors, row.records) for row in whole.throughput]
-    assert rows == ask(sql)
-
-
-def test_requests_and_streams_are_what_duckdb_counts(whole: Report, ask: Any) -> None:
-    sql = """SELECT payload -> 'tags' ->> 'endpoint', payload -> 'tags' ->> 'http_status_code', count(*),
-      sum(CAST(payload ->> 'value' AS DOUBLE)),
-      quantile_disc(CAST(payload ->> 'value' AS DOUBLE), [0.5, 0.95, 0.99])
-      FROM events WHERE payload ->> 'metric' = 'http_request_duration' GROUP BY ALL ORDER BY ALL"""
-    found = [
-        (row.endpoint, row.status, row.requests, row.seconds, [row.p50, row.p95, row.p99]) for row in whole.requests
-    ]
-    for mine, theirs in zip(sorted(found), ask(sql), strict=True):
-        assert mine[:3] == theirs[:3]
-        assert mine[3] == pytest.approx(theirs[3])
-        assert mine[4] == theirs[4]
-    sql = """SELECT payload -> 'tags' ->> 'stream', sum(CAST(payload ->> 'value' AS BIGINT)) FROM events
-      WHERE payload ->> 'metric' = 'record_count' GROUP BY ALL"""
-    assert {row.stream: row.records for row in whole.streams if row.records is not None} == dict(ask(sql))
-
-
-def test_the_times_compared_are_whole_and_counted_by_themselves(whole: Report, ask: Any) -> None:
-    assert whole.compared is not None
-    before = whole.compared.before
-    assert before is not None
-    figures = {figure.name: figure for figure in whole.health}
-    sql = "SELECT count(*) FROM events WHERE moment >= '{}' AND moment < '{}'"
-    assert figures["events"].now == ask(sql.format(whole.compared.now.since, whole.compared.now.until))[0][0]
-    assert figures["events"].before == ask(sql.format(before.since, before.until))[0][0]
-
-
-def test_the_report_as_json_meets_its_schema_which_is_what_its_structs_say(whole: Report) -> None:
+def test_the_report_as_json_meets_its_schema_which_is_what_its_structs_say(today: Report) -> None:
     jsonschema = pytest.importorskip("jsonschema")
     path = Path(__file__).parents[3] / "schemas" / "report" / f"{VERSION}.json"
     made = write_schema(Report, f"urn:balog:report:{VERSION}", "The report as balog report --json prints it")
@@ -131,7 +38,7 @@ def test_the_report_as_json_meets_its_schema_which_is_what_its_structs_say(whole
         f"open('schemas/report/{VERSION}.json', 'wb').write(write_schema(Report, "
         f"'urn:balog:report:{VERSION}', 'The report as balog report --json prints it'))\""
     )
-    jsonschema.Draft202012Validator(json.loads(made)).validate(json.loads(encode(whole)))
+    jsonschema.Draft202012Validator(json.loads(made)).validate(json.loads(encode(today)))
 
 
 # -- a day of trouble ---------------------------------------------------------------------------------------------
@@ -239,10 +146,6 @@ def test_a_condition_holds_for_every_list(trouble: Path) -> None:
 
 @pytest.mark.parametrize("tables", [False, True])
 def test_events_of_all_times_are_counted_once_each(spark: Any, tmp_path: Path, tables: bool) -> None:
-    from balog.analytics import functions
-    from balog.analytics.tables import open_store, open_tables
-    from balog.analytics.tables.loader import load
-
     oldest, newest = (end.replace(tzinfo=timezone.utc) for end in (datetime.min, datetime.max))
     moments = [oldest + HOUR * hours for hours in (0, 0.5, 1, 2, 30, 60)]
     moments += [datetime(1500, 6, day, tzinfo=timezone.utc) for day in (1, 5, 20)] + [TODAY, newest]
@@ -280,8 +183,6 @@ def test_events_of_all_times_are_counted_once_each(spark: Any, tmp_path: Path, t
 
 
 def test_numbers_that_cannot_be_stop_neither_a_report_nor_a_question(spark: Any, tmp_path: Path) -> None:
-    from balog.analytics import functions, rollups
-
     most = 2**63 - 1
     streams = [{"stream": "s", "records": most, "bytes": most}]
     run = {
@@ -324,9 +225,6 @@ def test_numbers_that_cannot_be_stop_neither_a_report_nor_a_question(spark: Any,
 
 
 def test_tables_answer_as_files_do(spark: Any, trouble: Path, today: Report, tmp_path: Path) -> None:
-    from balog.analytics.tables import open_store
-    from balog.analytics.tables.loader import load
-
     place = str(tmp_path / "tables")
     store = open_store(spark, place)
     with store.writing():

@@ -2,24 +2,32 @@ from datetime import datetime, timezone
 
 import pytest
 
-from balog.analytics.reporting.query import parse_query
+from balog.analytics.reporting.query import moment, parse_query
 from balog.common.errors import ConfigError
 
 NOW = datetime(2026, 11, 20, 14, 37, tzinfo=timezone.utc)
 
 
-def test_a_length_of_time_means_up_to_now_with_the_hour_that_runs() -> None:
-    question = parse_query(since="24h", now=NOW)
-    assert question.since == datetime(2026, 11, 19, 14, tzinfo=timezone.utc)
-    assert question.until == datetime(2026, 11, 20, 15, tzinfo=timezone.utc)
-    assert question.of_rollups
-
-
-def test_the_time_before_is_read_too() -> None:
-    assert parse_query(since="24h", now=NOW).earliest == datetime(2026, 11, 18, 13, tzinfo=timezone.utc)
-    assert parse_query(since="24h", compare="7d", now=NOW).earliest == datetime(2026, 11, 12, 14, tzinfo=timezone.utc)
-    assert parse_query(since="24h", compare="none", now=NOW).earliest == datetime(2026, 11, 19, 14, tzinfo=timezone.utc)
-    assert parse_query(now=NOW).earliest is None
+@pytest.mark.parametrize(
+    ("asked", "since", "until", "earliest"),
+    [
+        # a length means up to now, with the hour that runs; the time before is read too
+        ({"since": "24h"}, "2026-11-19T14Z", "2026-11-20T15Z", "2026-11-18T13Z"),
+        ({"since": "24h", "compare": "7d"}, "2026-11-19T14Z", "2026-11-20T15Z", "2026-11-12T14Z"),
+        ({"since": "24h", "compare": "none"}, "2026-11-19T14Z", "2026-11-20T15Z", "2026-11-19T14Z"),
+        ({}, None, None, None),
+        # times are extended to whole hours, by which events are counted
+        ({"since": "2026-11-20T07:10Z", "until": "2026-11-20T08:00:01Z", "compare": "none"},
+         "2026-11-20T07Z", "2026-11-20T09Z", "2026-11-20T07Z"),
+        ({"since": "460m", "until": "330m", "compare": "none"}, "2026-11-20T06Z", "2026-11-20T10Z", "2026-11-20T06Z"),
+    ],
+)  # fmt: skip
+def test_a_query_means_whole_hours(
+    asked: dict[str, str], since: str | None, until: str | None, earliest: str | None
+) -> None:
+    query = parse_query(**asked, now=NOW)  # type: ignore[arg-type]
+    expected = [moment(text.replace("Z", ":00Z"), NOW, "") if text else None for text in (since, until, earliest)]
+    assert [query.since, query.until, query.earliest] == expected
 
 
 def test_without_an_end_as_much_is_read_before_as_there_can_be_until_now() -> None:
@@ -29,15 +37,10 @@ def test_without_an_end_as_much_is_read_before_as_there_can_be_until_now() -> No
     assert asked.earliest >= datetime(2026, 11, 18, tzinfo=timezone.utc)
 
 
-def test_times_are_extended_to_whole_hours() -> None:
-    """Events are counted by hours, so a part of an hour means all of it."""
-    for asked in (parse_query("2026-11-20T07:10Z", "2026-11-20T08:00:01Z"), parse_query("460m", "330m", now=NOW)):
-        assert asked.since == datetime(2026, 11, 20, 6 if asked.made == NOW else 7, tzinfo=timezone.utc)
-        assert asked.until == datetime(2026, 11, 20, 10 if asked.made == NOW else 9, tzinfo=timezone.utc)
-
-
 def test_a_condition_is_asked_of_events() -> None:
-    assert not parse_query(where="level = 'ERROR'", now=NOW).of_rollups
+    asked = parse_query(where="level = 'ERROR'", now=NOW)
+    assert (asked.of_rollups, asked.conditions) == (False, ["where level = 'ERROR'"])
+    assert parse_query(now=NOW).of_rollups
 
 
 @pytest.mark.parametrize(
@@ -55,7 +58,3 @@ def test_what_cannot_be_understood_is_refused_before_spark_starts(asked: dict[st
     with pytest.raises(ConfigError, match=said) as refused:
         parse_query(**asked, now=NOW)
     assert "\n" not in str(refused.value)
-
-
-def test_conditions_are_told() -> None:
-    assert parse_query(where="level = 'ERROR'", now=NOW).conditions == ["where level = 'ERROR'"]

@@ -12,7 +12,8 @@ from handmade import NOW, failure, report, run
 
 from balog.analytics.reporting import model as m
 from balog.analytics.reporting.links import parse_link
-from balog.analytics.reporting.single_run import encode_run, find_run, print_run
+from balog.analytics.reporting.model import encode
+from balog.analytics.reporting.single_run import find_run, print_run
 from balog.common.errors import ConfigError
 
 EVIL = "\x1b[31m[red]gone[/red]"
@@ -42,7 +43,7 @@ def test_a_run_is_printed_with_its_timeline_streams_lines_and_failures(capsys: p
 
 def test_a_run_is_one_json_document() -> None:
     """It has the run, its failures and its links by label."""
-    found = json.loads(encode_run(find_run(with_details(), "r1", [parse_link("logs=https://x.example/{run_id}")])))
+    found = json.loads(encode(find_run(with_details(), "r1", [parse_link("logs=https://x.example/{run_id}")])))
     assert (found["run"]["run_id"], found["run"]["lines"][0]["events"]) == ("r1", 4)
     assert [one["message"] for one in found["failures"]] == ["refused <n>"]
     assert found["links"] == {"logs": "https://x.example/r1"}

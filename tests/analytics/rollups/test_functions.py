@@ -8,6 +8,11 @@ from typing import Any
 
 import pytest
 
+from balog.analytics import functions, rollups
+from balog.analytics.functions import between, channels, failures, metrics, streams
+from balog.analytics.rollups import from_files
+from balog.common.errors import ConfigError
+
 pytestmark = pytest.mark.spark
 
 EVENTS = """channel string, timestamp timestamp, level string, context struct<application string, run_id string>,
@@ -26,8 +31,6 @@ def collected(frame: Any) -> list[dict[str, Any]]:
 @pytest.fixture(scope="module", params=["rollup rows", "typed events", "default events"])
 def tables(spark: Any, root: Path, request: pytest.FixtureRequest) -> Frames:
     """What the functions say of each kind of frame that they take."""
-    from balog.analytics import functions, rollups
-
     reader = spark.read.format("balog")
     if request.param == "typed events":
         asked = reader.schema(EVENTS).load(str(root))
@@ -102,8 +105,6 @@ NOON = "2026-11-20T12:{:02d}:00Z"
 @pytest.fixture
 def asked(write: Any, spark: Any) -> Any:
     """Gives the rollup rows of some documents."""
-    from balog.analytics.rollups import from_files
-
     return lambda *documents: from_files(spark, [str(write("a.jsonl", *documents))]).coalesce(1)
 
 
@@ -147,8 +148,6 @@ def test_a_run_over_midnight_is_one_row_with_its_latest_report(make: Any, asked:
 
 
 def test_failures_are_counted_by_fingerprint_and_new_ones_come_first(make: Any, asked: Any) -> None:
-    from balog.analytics.functions import failures
-
     def error(text: str, minute: int) -> dict[str, Any]:
         return dict(make({"cls_type": "log", "message": text}, level="ERROR", timestamp=NOON.format(minute)))
 
@@ -163,8 +162,6 @@ def test_failures_are_counted_by_fingerprint_and_new_ones_come_first(make: Any, 
 
 
 def test_streams_are_told_by_reports_counters_and_timers_the_slowest_first(make: Any, asked: Any) -> None:
-    from balog.analytics.functions import streams
-
     tap, target = {"application": "tap", "run_id": "r"}, {"application": "target", "run_id": "r"}
     told = report(
         records=30, streams=[{"stream": "users", "records": 20, "bytes": 400}, {"stream": "tags", "records": 10}]
@@ -188,8 +185,6 @@ def test_streams_are_told_by_reports_counters_and_timers_the_slowest_first(make:
 
 
 def test_a_total_with_a_part_beyond_64_bits_is_null_and_not_the_rest(make: Any, asked: Any) -> None:
-    from balog.analytics.functions import streams
-
     at = {"timestamp": NOON.format(1)}
     named = {"stream": "s"}
     rows = asked(
@@ -214,9 +209,6 @@ def test_a_sum_of_records_is_exact_in_any_order(make: Any, asked: Any) -> None:
 
 
 def test_metrics_by_more_keys_and_an_unknown_key_is_refused(make: Any, asked: Any) -> None:
-    from balog.analytics.functions import metrics
-    from balog.common.errors import ConfigError
-
     rows = asked(
         *(make(metric("gauge", "depth", value, stream=stream)) for value, stream in ((1, "a"), (2, "a"), (5, "b")))
     )
@@ -227,9 +219,6 @@ def test_metrics_by_more_keys_and_an_unknown_key_is_refused(make: Any, asked: An
 
 
 def test_hours_are_those_of_utc_and_a_moment_without_a_zone_is_refused(make: Any, asked: Any, spark: Any) -> None:
-    from balog.analytics.functions import between, channels
-    from balog.common.errors import ConfigError
-
     zone = spark.conf.get("spark.sql.session.timeZone")
     spark.conf.set("spark.sql.session.timeZone", "Asia/Kolkata")
     try:
@@ -245,16 +234,12 @@ def test_hours_are_those_of_utc_and_a_moment_without_a_zone_is_refused(make: Any
 
 
 def test_a_frame_that_holds_no_events_is_refused_by_what_it_lacks(spark: Any) -> None:
-    from balog.analytics.functions import channels
-    from balog.common.errors import ConfigError
-
     with pytest.raises(ConfigError, match="no column channel, context, level, payload_json, timestamp"):
         channels(spark.range(1))
 
 
 def test_the_questions_are_found_where_the_session_is() -> None:
     import balog.analytics
-    from balog.analytics import functions
 
     for name in set(functions.__all__) - {"as_rollups"}:
         assert getattr(balog.analytics, name) is getattr(functions, name)

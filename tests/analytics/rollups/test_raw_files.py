@@ -7,7 +7,6 @@ import random
 import signal
 import subprocess
 import sys
-import time
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,19 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
+from balog.analytics import functions
+from balog.analytics.reading.inputs import read_inputs
+from balog.analytics.reporting.query import parse_query
+from balog.analytics.reporting.raw_report import make_raw_report, wanted_files
+from balog.analytics.reporting.spark_report import make_report
+from balog.analytics.rollups import from_files, raw_pool, split
+from balog.analytics.rollups.raw_files import open_rollups
+from balog.analytics.spark_engine import SparkResult
+from balog.cli import main
+from balog.common.errors import BalogError
 from tests.analytics.questions.conftest import MIDNIGHT, line
 from tests.analytics.questions.test_functions_on_engines import QUESTIONS, assert_equal
+from tests.waiting import wait_for
 
 pytest.importorskip("duckdb", reason="duckdb is not installed")
 
@@ -86,11 +96,6 @@ def comparable(report: Any) -> Any:
 @pytest.mark.parametrize("name", OPTIONS)
 def test_a_report_from_files_is_equal_on_both_engines(spark: Any, files: Path, name: str) -> None:
     """Both engines make the same report from files, whatever is selected."""
-    from balog.analytics.reading.inputs import read_inputs
-    from balog.analytics.reporting.query import parse_query
-    from balog.analytics.reporting.raw_report import make_raw_report, wanted_files
-    from balog.analytics.reporting.spark_report import make_report
-
     query = parse_query(**OPTIONS[name], now=NOW)
     listed = wanted_files(read_inputs({"path": str(files)}), query)
     expected = comparable(make_report(spark, [str(files)], query, len(listed)))
@@ -104,11 +109,6 @@ def test_a_report_from_files_is_equal_on_both_engines(spark: Any, files: Path, n
 @pytest.mark.spark
 def test_functions_on_files_are_equal_on_both_engines(spark: Any, files: Path) -> None:
     """Every function returns the same rows."""
-    from balog.analytics import functions
-    from balog.analytics.rollups import from_files, split
-    from balog.analytics.rollups.raw_files import open_rollups
-    from balog.analytics.spark_engine import SparkResult
-
     rows = split(from_files(spark, [str(files)]).coalesce(2).persist())
     with open_rollups({"path": str(files)}) as found:
         for name, ask in QUESTIONS.items():
@@ -129,9 +129,6 @@ def many(root: Path, count: int = 4) -> Path:
 
 def test_several_processes_read_what_one_reads(tmp_path: Path) -> None:
     """The number of processes does not change the answer."""
-    from balog.analytics import functions
-    from balog.analytics.rollups.raw_files import open_rollups
-
     many(tmp_path)
     answers = []
     for workers in (1, 2, 4):
@@ -144,10 +141,6 @@ def test_several_processes_read_what_one_reads(tmp_path: Path) -> None:
 
 def test_a_process_that_ends_is_an_error_of_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A killed process ends the report with its signal, and the others end."""
-    from balog.analytics.rollups import raw_pool
-    from balog.analytics.rollups.raw_files import open_rollups
-    from balog.common.errors import BalogError
-
     many(tmp_path, 2)
     kill = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
     monkeypatch.setattr(raw_pool, "_CHILD", kill)
@@ -168,9 +161,7 @@ def test_an_interrupt_ends_the_processes(tmp_path: Path) -> None:
     with subprocess.Popen(
         command, env={**os.environ, "TMPDIR": str(scratch)}, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
-        until = time.monotonic() + 60
-        while not list(scratch.glob("balog-read-*/*")) and time.monotonic() < until and process.poll() is None:
-            time.sleep(0.01)
+        wait_for(lambda: list(scratch.glob("balog-read-*/*")) or process.poll() is not None)
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
@@ -200,8 +191,6 @@ def test_auto_reports_files_without_spark(
 
 def test_what_duckdb_cannot_do_is_refused(root: Path) -> None:
     """Options that contradict each other end the command with code 2."""
-    from balog.cli import main
-
     run = CliRunner().invoke(main, ["report", str(root), "--no-html", "--engine", "duckdb", "--master", "local[2]"])
     assert run.exit_code == 2
     assert "leave --master and --remote out" in run.output
@@ -210,7 +199,6 @@ def test_what_duckdb_cannot_do_is_refused(root: Path) -> None:
 def test_files_beyond_the_limit_are_for_spark(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond the limit, auto starts Spark and says why."""
     from balog.cli.report import command
-    from balog.common.errors import BalogError
 
     def session(*_: Any, **__: Any) -> None:
         raise BalogError("Spark was started")

@@ -11,8 +11,7 @@ import pytest
 
 from balog.analytics.reading.scan import scan
 from balog.analytics.reading.tasks import Slice
-from balog.analytics.rollups.frames import Rollups, merge, split
-from balog.analytics.rollups.spark_schemas import ROLLUP
+from balog.analytics.rollups.frames import ROLLUP, Rollups, merge, split
 from balog.analytics.rollups.worker import RollupQuery
 
 MIDNIGHT = datetime(2026, 11, 21, tzinfo=timezone.utc)

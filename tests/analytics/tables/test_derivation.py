@@ -54,7 +54,7 @@ def test_a_worker_makes_columns_only_for_types_that_it_has_events_of(
     paths = [row["path"] for row in rows if row["table"] == "events"]
     written = [row["table"] for part in Derivation(batch, kinds).run(paths) for row in part.to_pylist()]
     assert sorted(made) == ["a", "b"]
-    assert {"a", "b"} < set(written) <= {"a", "b", "-rollup", "-untyped"}
+    assert {"a", "b"} < set(written) <= {"a", "b", "-rollup", "-count"}
 
 
 def test_a_worker_writes_one_file_for_each_day_of_few_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,13 +2,18 @@
 
 import json
 import threading
-import time
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from balog.analytics.reading.spark_types import TEXT_EVENT
+from balog.analytics.tables import open_store
+from balog.analytics.tables.follower import _OverError, _Stream, follow
+from balog.analytics.tables.loader import LoadOptions
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.spark
 
@@ -17,10 +22,6 @@ class Following:
     """Follows a folder in a thread until it is told to stop."""
 
     def __init__(self, spark: Any, place: Path, source: Path) -> None:
-        from balog.analytics.tables import open_store
-        from balog.analytics.tables.follower import follow
-        from balog.analytics.tables.loader import LoadOptions
-
         self._stop = threading.Event()
         self.summary: Any = None
         self.error: Exception | None = None
@@ -38,9 +39,7 @@ class Following:
         self._thread.start()
 
     def until(self, is_done: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + 120
-        while not is_done() and self._thread.is_alive() and time.monotonic() < deadline:
-            time.sleep(0.2)
+        wait_for(lambda: is_done() or not self._thread.is_alive(), 120)
         assert self.error is None, self.error
         assert is_done()
 
@@ -74,11 +73,6 @@ def test_what_comes_is_loaded_once_and_a_bad_line_stalls_nothing(
 
 
 def test_a_batch_that_spark_hands_over_again_is_passed_over(spark: Any, place: Path, dump: Any, rows: Any) -> None:
-    from balog.analytics.reading.spark_types import TEXT_EVENT
-    from balog.analytics.tables import open_store
-    from balog.analytics.tables.follower import _OverError, _Stream
-    from balog.analytics.tables.loader import LoadOptions
-
     frame = spark.read.format("balog").schema(TEXT_EVENT).load(str(dump("a.jsonl", *range(4))))
     store = open_store(spark, str(place))
     with store.writing():

@@ -6,7 +6,7 @@ import resource
 import signal
 import subprocess
 import sys
-from datetime import date, datetime, timedelta, timezone
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -163,17 +163,6 @@ def test_the_log_is_read_from_its_latest_state_and_forgets_what_that_stands_for(
     assert min(log.numbers()) > 1
     early.refresh()
     assert early.state == log.state
-
-
-def test_expiring_removes_whole_days_and_remembers(tmp_path: Path) -> None:
-    load(tmp_path, "a", 0, 3)
-    store = ParquetStore(None, str(tmp_path))  # type: ignore[arg-type]
-    with store.writing():
-        assert store.expire(date(2026, 11, 22), dry_run=True)[0].startswith("events: 2026-11-20: 1 rows")
-        assert ids(tmp_path) == ["a-0", "a-3"]
-        store.expire(date(2026, 11, 22))
-    assert ids(tmp_path) == ["a-3"]
-    assert ParquetStore(None, str(tmp_path)).loaded().floor == date(2026, 11, 22)  # type: ignore[arg-type]
 
 
 def test_a_full_disk_at_the_commit_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

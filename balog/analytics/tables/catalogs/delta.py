@@ -26,7 +26,7 @@ from balog.analytics.tables.catalogs.location import parse_location
 from balog.analytics.tables.log import FOLDER, Commit, TableFile, TableState, read_columns
 from balog.analytics.tables.parquet import ParquetStore
 from balog.analytics.tables.store import TableError
-from balog.analytics.tables.table_schema import steps
+from balog.analytics.tables.table_schema import needs_widening
 
 _APP = "balog"  # of the transactions
 _SETTINGS = {"delta.checkpointInterval": "20"}
@@ -46,8 +46,8 @@ class DeltaStore(ParquetStore):
     """Tables as Parquet files below a folder, each with a Delta log."""
 
     def __init__(self, spark: SparkSession, location: str) -> None:
-        super().__init__(spark, parse_location(location).name)
-        self._location = location
+        super().__init__(spark, parse_location(location)[0])
+        self.location = location
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -74,7 +74,7 @@ class DeltaStore(ParquetStore):
                         raise TableError(
                             f"the Delta log of {name} can't be written: {error!s:.300}; the batch is safe, and the "
                             "next load completes it",
-                            self._location,
+                            self.location,
                         ) from None
 
     def _mirror_one(self, name: str) -> None:
@@ -84,11 +84,9 @@ class DeltaStore(ParquetStore):
             delta = DeltaTable(folder)
             if (delta.transaction_version(_APP) or 0) >= number:
                 return
-            changes = list(steps(read_columns(delta.schema().to_json()), read_columns(table.columns)))
-            if all(change.kind == "add" for change in changes):
-                new = {change.path[0] for change in changes}
-                if new:
-                    delta.alter.add_columns([column for column in schema.fields if column.name in new])
+            if not needs_widening(read_columns(delta.schema().to_json()), read_columns(schema.to_json())):
+                if new := [column for column in schema.fields if column not in delta.schema().fields]:
+                    delta.alter.add_columns(new)
                     delta = DeltaTable(folder)
                 if actions := _difference(delta, table):
                     delta.create_write_transaction(actions, "append", schema, ["date"], commit_properties=properties)

@@ -21,30 +21,17 @@ from balog.analytics.tables.parquet import ParquetStore
 from balog.analytics.tables.store import TableError
 from balog.common.errors import ConfigError
 
-_TOGETHER = 500  # partitions to add or drop in one statement
-
 
 def open_store(spark: SparkSession, location: str) -> HiveStore:
-    """Open the store of a database; without a location, the tables are in the database's own folder.
+    """Open the store of a database.
 
     Raises:
-        ConfigError: the location is not valid, the session has no Hive, or the database is not on a disk.
+        ConfigError: the location is not valid, or the session has no Hive.
     """
-    _, database, folder = parse_location(location)
+    database, folder = parse_location(location)
     if spark.conf.get("spark.sql.catalogImplementation", "") != "hive":
         raise ConfigError("this Spark session has no Hive; set spark.sql.catalogImplementation=hive", location)
-    return HiveStore(spark, location, database, folder or _database_folder(spark, database, location))
-
-
-def _database_folder(spark: SparkSession, database: str, location: str) -> str:
-    if spark.catalog.databaseExists(database):
-        uri = spark.catalog.getDatabase(database).locationUri
-    else:
-        uri = f"{spark.conf.get('spark.sql.warehouse.dir')}/{database}.db"
-    parts = urlsplit(uri)
-    if parts.scheme not in ("", "file"):
-        raise ConfigError(f"its tables would be in {parts.scheme}://…; give ?location=FOLDER on a disk", location)
-    return unquote(parts.path)
+    return HiveStore(spark, location, database, folder)
 
 
 class HiveStore(ParquetStore):
@@ -52,7 +39,7 @@ class HiveStore(ParquetStore):
 
     def __init__(self, spark: SparkSession, location: str, database: str, folder: str) -> None:
         super().__init__(spark, folder)
-        self._location, self._database = location, database
+        self.location, self._database = location, database
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -79,37 +66,26 @@ class HiveStore(ParquetStore):
         except PySparkException as error:
             raise TableError(
                 f"the metastore refused: {cause(error):.300}; the files are safe, the next load registers them",
-                self._location,
+                self.location,
             ) from None
 
     def _register_one(self, name: str) -> None:
         table, folder = quoted(self._database, name), self._root / name
         columns = self.schema(name)
-        found = self._log.state.tables.get(name)
-        if columns is None or found is None:
+        if columns is None:
             return
-        days: set[str] = {file.day for file in found.files.values()}
-        had: set[str] = set()
         if self._spark.catalog.tableExists(f"{quoted(self._database)}.{quoted(name)}"):
             self._check(name, folder)
             registered = self._spark.table(table).drop("date").schema
-            if registered.simpleString().lower() == columns.simpleString().lower():
-                had = {
-                    row.partition.removeprefix("date=") for row in self._spark.sql(f"SHOW PARTITIONS {table}").collect()
-                }
-            else:
+            if registered.simpleString().lower() != columns.simpleString().lower():
                 # Spark can't add a column inside a struct of a Hive table, or widen a type. Dropping keeps the files.
                 self._spark.sql(f"DROP TABLE {table}")
         self._spark.sql(
             f"CREATE TABLE IF NOT EXISTS {table} ({columns_of(columns)}) USING parquet PARTITIONED BY (`date`) "
             f"LOCATION {text(folder.as_uri())}"
         )
-        for add, some in (("ADD IF NOT EXISTS", days - had), ("DROP IF EXISTS", had - days)):
-            wanted = sorted(some)
-            for start in range(0, len(wanted), _TOGETHER):
-                parts = [f"PARTITION (`date`={text(day)})" for day in wanted[start : start + _TOGETHER]]
-                between = " " if add.startswith("ADD") else ", "
-                self._spark.sql(f"ALTER TABLE {table} {add} {between.join(parts)}")
+        if folder.is_dir():  # a table without rows has none
+            self._spark.sql(f"MSCK REPAIR TABLE {table} SYNC PARTITIONS")
         self._spark.catalog.refreshTable(table)
 
     def _check(self, name: str, folder: Path) -> None:
@@ -119,5 +95,5 @@ class HiveStore(ParquetStore):
         if described.get("Type") != "EXTERNAL" or registered != folder:
             raise TableError(
                 f"the metastore has another table {name}, at {registered}; drop it, or load into another database",
-                self._location,
+                self.location,
             )

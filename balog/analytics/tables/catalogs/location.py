@@ -10,42 +10,28 @@ import os
 import re
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
 from balog.analytics.tables.log import has_log
-from balog.analytics.tables.store import ROLLUPS, TableError
+from balog.analytics.tables.store import TableError
 from balog.common.errors import ConfigError, MissingExtraError
 from balog.common.local_path import check_variables
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
     from pyspark.sql.types import DataType, StructType
 
-    from balog.analytics.rollups import Rollups
     from balog.analytics.tables.parquet import ParquetStore
 
 _NAME = re.compile(r"\w+")
 
 
-class CatalogLocation(NamedTuple):
-    """A parsed location in a catalog.
-
-    Attributes:
-        kind: ``hive`` or ``delta``.
-        name: the database; the tables' folder for Delta.
-        folder: the folder of a database's tables; "" for its own.
-    """
-
-    kind: str
-    name: str
-    folder: str = ""
-
-
-def parse_location(location: str) -> CatalogLocation:
+def parse_location(location: str) -> tuple[str, str]:
     """Parse a location in a catalog.
+
+    Returns:
+        The database and its tables' folder; the tables' folder and "" for Delta.
 
     Raises:
         ConfigError: it is not of the catalog's form.
@@ -56,7 +42,7 @@ def parse_location(location: str) -> CatalogLocation:
     options = dict(parse_qsl(query, keep_blank_values=True))
     folder = options.pop("location", "")
     if kind == "hive":
-        if not _NAME.fullmatch(name) or options:
+        if not _NAME.fullmatch(name) or options or not folder:
             raise ConfigError("is not of the form hive:DATABASE?location=FOLDER", location)
     elif not name or options or folder:
         raise ConfigError("is not of the form delta:FOLDER", location)
@@ -64,7 +50,7 @@ def parse_location(location: str) -> CatalogLocation:
         raise ConfigError("location has to be a folder on a disk that all executors see", location)
     if kind == "delta" and find_spec("deltalake") is None:
         raise MissingExtraError("tables in delta:…", "delta")
-    return CatalogLocation(kind, name, folder)
+    return name, folder
 
 
 def session_settings(location: str) -> dict[str, str]:
@@ -147,50 +133,7 @@ def open_store(spark: SparkSession, location: str) -> ParquetStore:
     return ParquetStore(spark, location)
 
 
-class Tables:
-    """Tables as frames; open them with ``open_tables``."""
-
-    def __init__(self, store: ParquetStore) -> None:
-        self._store = store
-
-    @property
-    def location(self) -> str:
-        """The location that they were opened by."""
-        return self._store.location
-
-    def names(self) -> list[str]:
-        """Return the names of all tables, rollups included, sorted."""
-        return self._store.names()
-
-    def frame(self, name: str, since: datetime | None = None, until: datetime | None = None) -> DataFrame:
-        """Return a table's columns and ``date date``, the UTC day of each row.
-
-        Args:
-            name: the table.
-            since, until: the frame may omit days and files outside of this time; it does not filter rows.
-
-        Raises:
-            TableError: there is no such table.
-        """
-        return self._store.frame(name, since, until)
-
-    def rollups(self, since: datetime | None = None, until: datetime | None = None) -> Rollups:
-        """Return the stored rollups of the hours that begin at or after ``since`` and before ``until``.
-
-        Raises:
-            TableError: these tables have no rollups.
-        """
-        from balog.analytics.rollups import Rollups
-        from balog.analytics.rollups.frames import hours_between
-
-        frames = {}
-        for name, table in ROLLUPS.items():
-            frame = self.frame(table, since, until)
-            frames[name] = (hours_between(frame, since, until) if "hour" in frame.columns else frame).drop("date")
-        return Rollups(**frames)
-
-
-def open_tables(spark: SparkSession, location: str) -> Tables:
+def open_tables(spark: SparkSession, location: str) -> ParquetStore:
     """Open the tables at a location.
 
     Raises:
@@ -198,4 +141,4 @@ def open_tables(spark: SparkSession, location: str) -> Tables:
     """
     if not is_tables(location):
         raise TableError("there are no tables; load some: balog load SOURCE --tables PLACE", location)
-    return Tables(open_store(spark, location))
+    return open_store(spark, location)
