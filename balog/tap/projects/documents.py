@@ -9,6 +9,7 @@ from urllib.parse import urljoin, urlsplit
 import msgspec
 
 from balog.common.errors import ConfigError
+from balog.common.http.urls import check_url
 from balog.tap.errors import SchemaError
 from balog.tap.schema.documents import Documents, Target, fetch, is_remote
 from balog.tap.schema.validity import check_depth
@@ -68,7 +69,7 @@ class ApiDocument:
         return found if isinstance(found, dict) else {}
 
     def base_url(self) -> str:
-        """Return the URL of the first server, with the defaults of its variables; "" if there is none."""
+        """Return the URL of the first server, with the defaults of its variables; "" without a usable one."""
         servers = self.root.get("servers")
         server = self.mapping(servers[0]) if isinstance(servers, list) and servers else {}
         url = str(server.get("url", ""))
@@ -76,9 +77,10 @@ class ApiDocument:
         for name, variable in variables.items() if isinstance(variables, dict) else ():
             url = url.replace(f"{{{name}}}", str(self.mapping(variable).get("default", "")))
         try:
-            return urljoin(self.place, url) if is_remote(self.place) and not urlsplit(url).scheme else url
+            url = urljoin(self.place, url) if is_remote(self.place) and not urlsplit(url).scheme else url
         except ValueError:
             return ""
+        return url.rstrip("/") if is_usable(url) else ""
 
     def _bytes(self, path: str) -> bytes:
         try:
@@ -93,6 +95,15 @@ class ApiDocument:
         if not self._folder or os.path.commonpath((self._folder, real)) != self._folder:
             raise ValueError("it is not in the folder of the document")
         return msgspec.json.encode(_decoded(self._bytes(real), path))
+
+
+def is_usable(url: Any) -> bool:
+    """Return whether a text of a document is a URL that a client accepts."""
+    try:
+        check_url(url if isinstance(url, str) else "")
+    except ConfigError:
+        return False
+    return True
 
 
 def _decoded(data: bytes, place: str) -> Any:

@@ -8,7 +8,6 @@ from typing import Any
 from urllib.parse import quote
 
 from balog.tap.projects.model import ApiDescription, StreamPlan
-from balog.tap.projects.python_files import client_class
 from balog.tap.projects.source_text import Code, fill, literal
 
 _RECORDS = 3
@@ -84,23 +83,15 @@ def _filled(path: str, parent: Any) -> str:
 
 
 def test_file(package: str, api: ApiDescription) -> str:
-    """Return the tests: discovery, a sync, the client, and the practices of Singer."""
+    """Return the tests: discovery, a sync, and the practices of Singer."""
     config = {**sample_config(api), "base_url": Code("source.url")}
     if "token_url" in api.sign_in.settings:
         config["token_url"] = Code('f"{source.url}/token"')
     counts = {plan.name: _RECORDS * (_RECORDS if plan.parent is not None else 1) for plan in api.streams}
-    paths = {plan.path: plan for plan in api.streams if plan.parent is None}
-    methods = [
-        each.name
-        for each in api.operations
-        if each.verb == "GET" and each.path in paths and not any(part.is_required for part in each.parameters)
-    ]
     return fill(
         "test_tap.py",
         package=package,
         name=package.replace("_", "-"),
-        client=client_class(package),
         config=literal(config, 4, len("return ")),
         counts=literal(counts, 0, len("RECORDS: dict[str, int] = ")),
-        methods=literal(methods, 0, len("LISTS: list[str] = ")),
     )
