@@ -129,10 +129,6 @@ class OutputReader:
                 return "streams"
         return "interrupt" if 0 < self._interrupt_after <= self.records else ""
 
-    def stderr(self, data: bytes) -> None:
-        """See ``OutputHandler``."""
-        self.logs.feed(data)
-
     def close(self, *, cut: bool) -> None:
         """Read the rest of the output, unless the run was ``cut`` and its last bytes were dropped."""
         rest = b"".join(self._partial)

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from balog.common.errors import ConfigError
+from balog.tap.verify.logs import Logs
 
 _MARK = "BALOG_VERIFY"
 _CHUNK = 256 * 1024
@@ -45,19 +46,16 @@ class Guard:
         """Return a mark for one run: ``NAME=VALUE`` for the environment of its processes."""
         return f"{self._mark}-{next(self._runs)}"
 
-    def marked_processes(self, mark: str = "") -> list[int]:
-        """Return the ids of processes with a run's mark, or of all runs, in any session; none without /proc."""
-        found, wanted = [], (mark or self._mark).encode()
+    def marked_processes(self, mark: str) -> list[int]:
+        """Return the ids of processes with a run's mark, in any session; none without /proc."""
+        pids = []
         for place in Path("/proc").glob("[0-9]*"):
             try:
-                environment = (place / "environ").read_bytes()
-                if wanted in environment and any(
-                    each == wanted or each.startswith(wanted + b"-") for each in environment.split(b"\0")
-                ):
-                    found.append(int(place.name))
+                if mark.encode() in (place / "environ").read_bytes().split(b"\0"):
+                    pids.append(int(place.name))
             except OSError:
                 continue  # another user's, or over meanwhile
-        return found
+        return pids
 
     def kill_all(self, mark: str) -> None:
         """Kill all processes with a run's mark."""
@@ -69,13 +67,12 @@ class Guard:
 
 
 class OutputHandler(Protocol):
-    """Receives the outputs of a run."""
+    """Receives the outputs of a run; ``logs`` has those on stderr."""
+
+    logs: Logs
 
     def stdout(self, data: bytes) -> str:
         """Handle the next bytes. Return "" to continue, ``interrupt`` to send SIGTERM, or the reason to end the run."""
-
-    def stderr(self, data: bytes) -> None:
-        """Handle the next bytes."""
 
 
 class ProcessResult(Struct, kw_only=True):
@@ -105,28 +102,28 @@ class ProcessResult(Struct, kw_only=True):
 def run(
     command: Sequence[str],
     handler: OutputHandler,
+    guard: Guard,
     *,
     timeout: float,
     grace: float,
     small_pipe: bool = False,
-    guard: Guard | None = None,
 ) -> ProcessResult:
     """Run a command until it ends, exceeds its time, or the handler ends it.
 
     Args:
         command: program and arguments; no shell is used.
         handler: receives the outputs until then. Later output is read and dropped, so that the process can end.
+        guard: finds processes that left the tap's process group.
         timeout: seconds until SIGTERM.
         grace: seconds from SIGTERM until the process and its children are killed.
         small_pipe: use a small pipe for stdout, so that the process cannot run far ahead of the reader (Linux).
-        guard: finds processes that left the tap's process group.
 
     Raises:
         ConfigError: the command cannot be started.
         RunCancelled: the guard is cancelled.
     """
-    mark = guard.new_mark() if guard is not None else ""
-    if guard is not None and guard.is_cancelled:
+    mark = guard.new_mark()
+    if guard.is_cancelled:
         raise RunCancelled
     try:
         process = subprocess.Popen(
@@ -136,7 +133,7 @@ def run(
             stderr=subprocess.PIPE,
             bufsize=0,
             start_new_session=True,
-            env={**os.environ, _MARK: mark.partition("=")[2]} if mark else None,
+            env={**os.environ, _MARK: mark.partition("=")[2]},
             pipesize=_SMALL_PIPE if small_pipe and sys.platform == "linux" else -1,
         )
     except OSError as error:
@@ -145,15 +142,14 @@ def run(
         try:
             loop = _Loop(process, handler, timeout, grace, _SMALL_PIPE if small_pipe else _CHUNK, guard)
             result = loop.run()
-            if guard is not None and guard.is_cancelled:
+            if guard.is_cancelled:
                 raise RunCancelled
-            if guard is not None and not result.stopped:
+            if not result.stopped:
                 result.left_running = result.left_running or _has_leftover(guard, mark)
             return result
         finally:
             _signal_all(process, signal.SIGKILL)
-            if guard is not None:
-                guard.kill_all(mark)
+            guard.kill_all(mark)
 
 
 def _has_leftover(guard: Guard, mark: str) -> bool:
@@ -174,7 +170,7 @@ class _Loop:
         timeout: float,
         grace: float,
         chunk: int,
-        guard: Guard | None,
+        guard: Guard,
     ) -> None:
         self.guard = guard
         self.process = process
@@ -190,7 +186,7 @@ class _Loop:
 
     def run(self) -> ProcessResult:
         with selectors.DefaultSelector() as selector:
-            for stream, take in ((self.process.stdout, self._stdout), (self.process.stderr, self.handler.stderr)):
+            for stream, take in ((self.process.stdout, self._stdout), (self.process.stderr, self.handler.logs.feed)):
                 assert stream is not None  # noqa: S101
                 selector.register(stream, selectors.EVENT_READ, take)
             while selector.get_map():
@@ -230,7 +226,7 @@ class _Loop:
 
     def _check_limits(self, now: float) -> bool:
         """Check time and memory. Return False to stop reading."""
-        if self.guard is not None and self.guard.is_cancelled:
+        if self.guard.is_cancelled:
             _signal_all(self.process, signal.SIGKILL)
             return False
         if self.ended is None and self.process.poll() is not None:

@@ -6,7 +6,6 @@ import json
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from balog.singer.replication_values import is_after, middle_of
@@ -74,9 +73,7 @@ class Trials:
     def __enter__(self) -> Trials:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._runner.close()
 
     @property

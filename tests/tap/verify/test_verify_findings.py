@@ -55,7 +55,7 @@ def ran(*messages: Any, given: Any = None, stderr: str = "", code: int = 0, name
     known = KnownStreams(replication_keys={"s": "at"}, state=given)
     output = OutputReader(Leaks(None), known, most=1000)
     output.stdout("".join(json.dumps(each) + "\n" for each in messages).encode())
-    output.stderr(stderr.encode())
+    output.logs.feed(stderr.encode())
     output.close(cut=False)
     return SyncRun(name=name, output=output, result=ProcessResult(code=code))
 
