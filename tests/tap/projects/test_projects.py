@@ -214,40 +214,11 @@ def assert_safe(files: dict[str, str]) -> None:
 
 
 EVIL = [
-    '"""\nimport os; os.system("id")\n"""',
-    "\\",
-    '"',
-    "'",
-    "{__import__('os')}",
-    "{0.__class__}",
-    "../../etc/passwd",
-    "class",
-    "def",
-    "__init__",
-    "self",
-    "None",
-    "Ünïcode",
-    "日本",
-    "\u202eevil\u202c",
-    "a\x00b",
-    "x" * 300,
-    "",
-    "1st",
-    "%s",
-    "*/ # \n",
-    "get",
-    "request",
-    "close",
-    "str",
-    "list",
-    "Any",
-    "$(id)",
-    "`id`",
-    "<script>",
-    "|",
-    "tap",
-    "config",
-]
+    '"""\nimport os; os.system("id")\n"""', "\\", '"', "'", "{__import__('os')}", "{0.__class__}", "../../etc/passwd",
+    "class", "def", "__init__", "self", "None", "Ünïcode", "日本", "\u202eevil\u202c", "a\x00b", "x" * 300, "", "1st",
+    "%s", "*/ # \n", "get", "request", "close", "str", "list", "Any", "$(id)", "`id`", "<script>", "|", "tap", "config",
+    "client",
+]  # fmt: skip
 texts = st.sampled_from(EVIL) | st.text(max_size=12)
 
 
@@ -269,23 +240,9 @@ def hostile(a: str, b: str, c: str) -> dict[str, Any]:
         for name in (a, b, "limit", "since")
         for place in ("query", "header", "cookie")
     ]
-    get = {
-        "operationId": b,
-        "summary": c,
-        "description": a,
-        "parameters": parameters,
-        "responses": {"200": {"content": {"application/json": {"schema": several}}, "headers": {a: {}}}},
-    }
-    plain = {
-        "operationId": a,
-        "responses": {
-            "200": {
-                "content": {
-                    "application/json": {"schema": {"type": "array", "items": {"$ref": "#/components/schemas/Self"}}}
-                }
-            }
-        },
-    }
+    get = listing(several, parameters=parameters, headers={a: {}})["paths"]["/things"]["get"]
+    get |= {"operationId": b, "summary": c, "description": a}
+    plain = listing({"type": "array", "items": {"$ref": "#/components/schemas/Self"}})["paths"]["/things"]["get"]
     return {
         "openapi": "3.0.0",
         "info": {"title": a, "description": b},
