@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-from balog.tap.projects.model import ApiDescription, StreamPlan
+from balog.tap.projects.model import ApiDescription
 from balog.tap.projects.source_text import Code, fill, literal
 
 _RECORDS = 3
@@ -34,23 +34,19 @@ def answers(api: ApiDescription) -> dict[str, Any]:
     for plan in api.streams:
         for parent in records.get(plan.parent.name, []) if plan.parent is not None else [None]:
             path = _filled(plan.path, parent)
-            made = [sample(plan, len(records.get(plan.name, [])) + number) for number in range(1, _RECORDS + 1)]
-            records.setdefault(plan.name, []).extend(made)
+            before = records.setdefault(plan.name, [])
+            own = {name: value for name, value in plan.schema["properties"].items() if name not in plan.from_parent}
+            made = [
+                {name: sample_value(value, len(before) + number) for name, value in own.items()}
+                for number in range(1, _RECORDS + 1)
+            ]
+            before += made
             found[path] = {plan.items: made} if plan.items else made
             if plan.replication_key:
                 filters[path] = [plan.since, plan.replication_key, plan.items]
     if "token_url" in api.sign_in.settings:
         found["/token"] = {"access_token": "token-of-the-tests", "token_type": "bearer", "expires_in": 3600}
     return {"answers": found, "filters": filters}
-
-
-def sample(plan: StreamPlan, number: int) -> dict[str, Any]:
-    """Return a record of a stream, without the properties from its parent."""
-    return {
-        name: sample_value(schema, number)
-        for name, schema in plan.schema["properties"].items()
-        if name not in plan.from_parent
-    }
 
 
 def sample_value(schema: Mapping[str, Any], number: int, depth: int = 0) -> Any:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import Any, Protocol
@@ -140,8 +141,7 @@ def run(
         raise ConfigError(f"cannot be run: {error.strerror or error}", source=command[0]) from None
     with process:
         try:
-            loop = _Loop(process, handler, timeout, grace, _SMALL_PIPE if small_pipe else _CHUNK, guard)
-            result = loop.run()
+            result = _Loop(process, handler, guard, timeout, grace, _SMALL_PIPE if small_pipe else _CHUNK).run()
             if guard.is_cancelled:
                 raise RunCancelled
             if not result.stopped:
@@ -162,27 +162,19 @@ def _has_leftover(guard: Guard, mark: str) -> bool:
     return False
 
 
+@dataclass
 class _Loop:
-    def __init__(
-        self,
-        process: subprocess.Popen[bytes],
-        handler: OutputHandler,
-        timeout: float,
-        grace: float,
-        chunk: int,
-        guard: Guard,
-    ) -> None:
-        self.guard = guard
-        self.process = process
-        self.handler = handler
-        self.grace = grace
-        self.chunk = chunk
-        self.result = ProcessResult()
-        self.began = time.monotonic()
-        self.deadline = self.began + timeout
-        self.signalled: float | None = None
-        self.ended: float | None = None
-        self._looked = 0.0
+    process: subprocess.Popen[bytes]
+    handler: OutputHandler
+    guard: Guard
+    timeout: float
+    grace: float
+    chunk: int
+    result: ProcessResult = field(default_factory=ProcessResult)
+    began: float = field(default_factory=time.monotonic)
+    signalled: float | None = None
+    ended: float | None = None
+    sampled: float = 0.0
 
     def run(self) -> ProcessResult:
         with selectors.DefaultSelector() as selector:
@@ -236,10 +228,10 @@ class _Loop:
                 return True
             self.result.left_running = True
             return False
-        if now - self._looked >= _EACH:
-            self._looked = now
+        if now - self.sampled >= _EACH:
+            self.sampled = now
             self.result.peak_memory = max(self.result.peak_memory, _peak_memory(self.process.pid))
-        if self.signalled is None and now >= self.deadline:
+        if self.signalled is None and now >= self.began + self.timeout:
             self._stop("timeout")
         elif self.signalled is not None and now - self.signalled >= self.grace:
             self.result.was_killed = True
