@@ -112,20 +112,16 @@ def _decoded(data: bytes, place: str) -> Any:
         raise SchemaError(f"larger than {_MAX_BYTES >> 20} MiB; is this the right file?", place)
     try:
         found = msgspec.json.decode(data.decode("utf-8-sig"))
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as fault:
         if data.lstrip()[:1] in (b"{", b"["):
-            raise SchemaError(f"not JSON: {error}", place) from None
-        found = _yaml(data, place)
+            raise SchemaError(f"not JSON: {fault}", place) from None
+        from balog.common.config.yaml_text import parse_yaml
+
+        try:
+            found = parse_yaml(data, place, None, None).data
+        except ConfigError as error:
+            raise SchemaError(f"not JSON, and as YAML: {error.reason}", place, error.path) from None
     except RecursionError:
         raise SchemaError("nested too deep", place) from None
     check_depth(found, place)
     return found
-
-
-def _yaml(data: bytes, place: str) -> Any:
-    from balog.common.config.yaml_text import parse_yaml
-
-    try:
-        return parse_yaml(data, place, None, None).data
-    except ConfigError as error:
-        raise SchemaError(f"not JSON, and as YAML: {error.reason}", place, error.path) from None

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -61,10 +62,8 @@ class Guard:
     def kill_all(self, mark: str) -> None:
         """Kill all processes with a run's mark."""
         for pid in self.marked_processes(mark):
-            try:
+            with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
 
 
 class OutputHandler(Protocol):
@@ -240,10 +239,8 @@ class _Loop:
 
 
 def _signal_all(process: subprocess.Popen[Any], number: int) -> None:
-    try:
+    with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, number)  # it leads a process group, which includes its children
-    except (ProcessLookupError, PermissionError):
-        pass
 
 
 def _peak_memory(pid: int) -> int:

@@ -65,7 +65,7 @@ class Runner:
         return sorted(self._made, key=lambda made: made.result.began)
 
     def cancel(self) -> None:
-        """End the running runs, and begin no other."""
+        """End the running runs, and begin no other: those who wait for one get ``RunCancelled``."""
         self._guard.is_cancelled = True
 
     def close(self) -> None:
@@ -92,10 +92,6 @@ class Runner:
         made = CommandRun(name=name, stdout=bytes(capture.data), logs=capture.logs, result=result, leaks=capture.leaks)
         self._made.append(made)
         return made
-
-    def missing_file(self, name: str) -> Path:
-        """Return a path where no file is."""
-        return Path(self._folder.name, name)
 
     def write(self, name: str, text: str) -> Path:
         """Write a file for a run."""

@@ -71,7 +71,8 @@ def properties_are_declared(stream: SyncedStream) -> Iterator[Violation]:
     if others:
         count = max(stream.properties[key] for key in others)
         text = f"{len(others)} are undeclared: {', '.join(others[:5])}{_first(stream.undeclared_at)}"
-        yield Violation(text, records=count if not stream.allows_others else 0, of=stream.records)
+        is_forbidden = stream.schema.get("additionalProperties") is False
+        yield Violation(text, records=count if is_forbidden else 0, of=stream.records)
 
 
 @check_each(_with_schema, "records", "advice", 1, RuleSource.SDK_TESTS)
