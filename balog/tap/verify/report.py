@@ -231,7 +231,8 @@ def _text_lines(report: VerifyReport, known: BaselineComparison | None) -> Itera
     yield ", ".join(parts), ""
     counts = report.counts
     broken_rules = f"{counted(counts.errors, 'error')}, {counted(counts.warnings, 'warning')}, {counts.advice} advice"
-    summary = f"{report.tap}: {report.score} of 100; {broken_rules}; {counts.passed} rules passed, {counts.skipped} not judged"
+    others = f"{counts.passed} rules passed, {counts.skipped} not judged"
+    summary = f"{report.tap}: {report.score} of 100; {broken_rules}; {others}"
     yield summary, "green" if report.score == 100 else _COLOURS["error" if counts.errors else "warning"]
 
 
