@@ -4,15 +4,32 @@ They need pytest and hypothesis, which balog itself does not: the extra ``testin
 docs/reference/contract-suites.md defines the terms that they check, such as lag, in flight and receipts.
 """
 
-from balog.common.errors import MissingExtraError
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
-try:
+from balog.common.errors import MissingExtraError
+from balog.common.lazy_exports import deferred
+
+if TYPE_CHECKING:
     from balog.testing.contracts.ledgers import DurableLedgerContract, LedgerContract, OpenLedger
     from balog.testing.contracts.sinks import SinkContract, SinkPeer
     from balog.testing.contracts.topics import TopicContract
-except ModuleNotFoundError as error:
-    if error.name not in ("pytest", "hypothesis"):
-        raise
-    raise MissingExtraError("balog.testing.contracts", "testing") from None
 
 __all__ = ["DurableLedgerContract", "LedgerContract", "OpenLedger", "SinkContract", "SinkPeer", "TopicContract"]
+
+if find_spec("pytest") is None or find_spec("hypothesis") is None:
+    raise MissingExtraError("balog.testing.contracts", "testing")
+
+_PACKAGE = "balog.testing.contracts."
+
+__getattr__ = deferred(
+    globals(),
+    {
+        "DurableLedgerContract": _PACKAGE + "ledgers",
+        "LedgerContract": _PACKAGE + "ledgers",
+        "OpenLedger": _PACKAGE + "ledgers",
+        "SinkContract": _PACKAGE + "sinks",
+        "SinkPeer": _PACKAGE + "sinks",
+        "TopicContract": _PACKAGE + "topics",
+    },
+)
