@@ -5,7 +5,7 @@ import re
 import shlex
 import subprocess
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -26,6 +26,11 @@ def docs_page(name: str) -> Path:
     """Return the page with this file name, in whichever folder of ``docs/`` it is."""
     (found,) = DOCS.rglob(name)
     return found
+
+
+def page_text(*names: str) -> str:
+    """Return the text of pages."""
+    return "".join(docs_page(f"{name}.md").read_text(encoding="utf-8") for name in names)
 
 
 @dataclass(frozen=True)
@@ -87,7 +92,7 @@ def run_page(name: str, folder: Path) -> list[str]:
     return printed
 
 
-def run_task(name: str, folder: Path) -> list[str]:
+def run_task(name: str, folder: Path, url: str = "https://api.example.com", compares: bool = True) -> list[str]:
     """Run the blocks of a how-to page in order, and compare the output that the page shows.
 
     A block is run or written by its info string: its language, and a name, which is a file to write. ``sh`` and
@@ -95,14 +100,20 @@ def run_task(name: str, folder: Path) -> list[str]:
     a block that ran shows its output: lines of stdout and stderr, in this order. ``…`` is any text. Blocks with the
     name ``spark`` or ``no-run`` are left out, and a ``text`` that begins with a command.
 
+    Args:
+        url: stands in the place of https://api.example.com.
+        compares: every ``text`` shows the output of the block before it.
+
     Returns:
         What each block printed.
     """
     for part in ("examples", "consumers"):
         if not (folder / part).exists():
             (folder / part).symlink_to(DOCS.parent / part)
-    printed, shown = [], True
-    for block in blocks(docs_page(name).read_text(encoding="utf-8")):
+    printed, shown, page = [], True, docs_page(name)
+    for block in blocks(page.read_text(encoding="utf-8").replace("https://api.example.com", url)):
+        if page.parent.name == "reference":  # only how-to pages say what to install
+            block = replace(block, page="")
         if block.name in ("spark", "no-run"):
             shown = True
         elif block.name:
@@ -112,7 +123,7 @@ def run_task(name: str, folder: Path) -> list[str]:
         elif block.language in ("sh", "python"):
             printed.append(run_block(block, folder))
             shown = False
-        elif block.language == "text" and not shown and not is_command(block.text):
+        elif block.language == "text" and compares and not shown and not is_command(block.text):
             assert_is_in(block.text, printed[-1])
             shown = True
     return printed

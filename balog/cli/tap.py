@@ -37,8 +37,8 @@ def command() -> None:
 def new(name: str, openapi: str | None, into: Path) -> None:
     """Make the project of a new tap: package, tests, CI, README.
 
-    NAME is the tap's name, such as tap-petstore, and that of the folder. With a document, the project has a client with
-    a method for each operation, and streams for the lists. Nothing is overwritten.
+    NAME is the tap's name, such as tap-petstore, and that of the folder. With a document, the project has a
+    stream for each list, and the sign-in. Nothing is overwritten.
     """
     from balog.tap.projects import describe, example, project_files, project_name, write_project
 
@@ -47,11 +47,11 @@ def new(name: str, openapi: str | None, into: Path) -> None:
     for line in api.skipped:
         click.echo(f"balog tap: {line}", err=True)
     if not api.streams:
-        reason = f"none of its {len(api.operations)} operations returns a list that could be a stream"
+        reason = "no GET of it returns a list that could be a stream"
         raise ConfigError(f"{reason}; without the document you get a project with a sample stream", str(openapi))
     folder = into / name
     write_project(folder, project_files(name, api))
-    click.echo(f"{folder}: {counted(len(api.operations), 'operation')}, {counted(len(api.streams), 'stream')}")
+    click.echo(f"{folder}: {counted(len(api.streams), 'stream')}")
 
 
 @command.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})

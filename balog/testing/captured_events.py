@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from balog.common.redaction import Redactor
+from balog.common.text import cut
 from balog.event import LEVELS, Event, decode, parse_level
 from balog.log import configuration
 from balog.log.context import ProcessContext
@@ -83,7 +84,10 @@ class Events(list[Event]):
         if found:
             lines += [f"found {len(found)}:", *found._shown()]
         else:
-            lines += [*self._nearest(wanted), *self._all_shown()]
+            lines += [
+                *self._nearest(wanted),
+                *([f"logged {len(self)}:", *self._shown()] if self else ["nothing was logged"]),
+            ]
         raise AssertionError("\n".join(lines))
 
     def assert_none(self, *, level: str = "ERROR", **criteria: Any) -> None:
@@ -113,9 +117,6 @@ class Events(list[Event]):
                 else:
                     lines += [f"  - {_line(name, value)}", f"  + {_line(name, get(event))}"]
         return lines
-
-    def _all_shown(self) -> list[str]:
-        return [f"logged {len(self)}:", *self._shown()] if self else ["nothing was logged"]
 
     def _shown(self) -> list[str]:
         lines = [f"    {_summary(event)}" for event in self[:_MAX_SHOWN]]
@@ -222,12 +223,8 @@ def _line(name: str, value: Any) -> str:
     if value is _MISSING:
         return f"{name} is not there"
     text = value.pattern if isinstance(value, re.Pattern) else value
-    return f"{name}{' ~ ' if text is not value else ' = '}{_cut(repr(text))}"
+    return f"{name}{' ~ ' if text is not value else ' = '}{cut(repr(text), _MAX_WIDTH)}"
 
 
 def _summary(event: Event) -> str:
-    return _cut(f"{event.level} {event.header.channel} {msgspec.json.encode(event.payload).decode()}")
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _MAX_WIDTH else f"{text[:_MAX_WIDTH]}…"
+    return cut(f"{event.level} {event.header.channel} {msgspec.json.encode(event.payload).decode()}", _MAX_WIDTH)

@@ -234,19 +234,10 @@ class _Impatient:
 
 
 def _raise_impatient(error: Exception) -> NoReturn:
-    from balog.consumers.outcomes import PartialFailure
+    """Raise the error, each ``Retry`` in it without its delay."""
+    from balog.consumers.outcomes import PartialFailure, Retry
 
-    if isinstance(error, PartialFailure):
-        error.failed = {event: _quick(why) for event, why in error.failed.items()}
-        raise error
-    raise _quick(error)
-
-
-def _quick(error: Any) -> Any:
-    """Return the error; a ``Retry`` without its delay."""
-    from balog.consumers.outcomes import Retry
-
-    if not isinstance(error, Retry):
-        return error
-    error.after = _PAUSE
-    return error
+    for each in error.failed.values() if isinstance(error, PartialFailure) else [error]:
+        if isinstance(each, Retry):
+            each.after = _PAUSE
+    raise error

@@ -30,63 +30,52 @@ def load(path: Path, rows: list[data.Row]) -> Path:
 def archive(folder: Path, identities: list[str]) -> Path:
     day = folder / "singer-events" / "date=2026-11-20"
     day.mkdir(parents=True)
-    lines = [json.dumps({"header": {"id": identity}}) for identity in identities]
+    lines = [json.dumps({"header": {"id": identity}, "payload": {"cls_type": "run"}}) for identity in identities]
     (day / "a.jsonl.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
     return folder
 
 
-class TestCsvIsComplete:
-    def test_the_same_rows_pass(self, tmp_path: Path) -> None:
-        assert "all 2 airports" in check.csv_is_complete(load(tmp_path / "a.csv", SOURCE), SOURCE, "airports")
-
-    @pytest.mark.parametrize("rows", [SOURCE[:1], [*SOURCE, SOURCE[0]]])
-    def test_another_number_of_records_is_wrong(self, tmp_path: Path, rows: list[data.Row]) -> None:
-        with pytest.raises(check.Wrong, match=f"{len(rows)} records where the source has 2"):
-            check.csv_is_complete(load(tmp_path / "a.csv", rows), SOURCE, "airports")
-
-    def test_another_value_is_wrong(self, tmp_path: Path) -> None:
-        other: list[data.Row] = [SOURCE[0], {**SOURCE[1], "latitude": 31.6}]
-        with pytest.raises(check.Wrong, match=r"record 2: latitude is '31\.6', the source has 31\.5"):
-            check.csv_is_complete(load(tmp_path / "a.csv", other), SOURCE, "airports")
+def test_the_same_rows_are_complete(tmp_path: Path) -> None:
+    assert "all 2 airports" in check.csv_is_complete(load(tmp_path / "a.csv", SOURCE), SOURCE, "airports")
 
 
-class TestEveryEventWasHandled:
-    def handled(self, url: str, identities: list[str], acked: int) -> None:
-        with open_topics(url) as home, home.topic("singer-events") as topic:
-            topic.publish(Message(id=identity, body=b"{}") for identity in identities)
-            topic.ack("balog", topic.receive("balog", limit=acked))
-
-    def test_as_many_in_the_archive_as_handled_pass(self, tmp_path: Path) -> None:
-        identities, url = [new_id() for _ in range(3)], f"local:{tmp_path / 'topics'}"
-        self.handled(url, identities, acked=3)
-        assert "same 3 events" in check.every_event_was_handled(archive(tmp_path, identities), url, "balog")
-
-    def test_an_event_that_waits_is_wrong(self, tmp_path: Path) -> None:
-        identities, url = [new_id() for _ in range(3)], f"local:{tmp_path / 'topics'}"
-        self.handled(url, identities, acked=2)
-        with pytest.raises(check.Wrong, match="not handled every event"):
-            check.every_event_was_handled(archive(tmp_path, identities), url, "balog")
-
-    def test_an_event_that_the_archive_lacks_is_wrong(self, tmp_path: Path) -> None:
-        identities, url = [new_id() for _ in range(3)], f"local:{tmp_path / 'topics'}"
-        self.handled(url, identities, acked=3)
-        with pytest.raises(check.Wrong, match="3 events where"):
-            check.every_event_was_handled(archive(tmp_path, identities[:2]), url, "balog")
+@pytest.mark.parametrize(
+    ("rows", "reason"),
+    [
+        (SOURCE[:1], "1 records where the source has 2"),
+        ([*SOURCE, SOURCE[0]], "3 records where the source has 2"),
+        ([SOURCE[0], {**SOURCE[1], "latitude": 31.6}], r"record 2: latitude is '31\.6', the source has 31\.5"),
+    ],
+)
+def test_other_rows_are_wrong(tmp_path: Path, rows: list[data.Row], reason: str) -> None:
+    with pytest.raises(check.Wrong, match=reason):
+        check.csv_is_complete(load(tmp_path / "a.csv", rows), SOURCE, "airports")
 
 
-class TestRecordsAreCounted:
-    def metrics(self, folder: Path, *lines: str) -> Path:
-        (folder / "a.prom").write_text("\n".join(["# TYPE record_count counter", *lines, 'other_total{a="b"} 7.0', ""]))
-        return folder / "a.prom"
+@pytest.mark.parametrize(
+    ("acked", "archived", "reason"),
+    [(3, 3, ""), (2, 3, "not handled every event"), (3, 2, "3 events where")],
+    ids=["all", "one waits", "the archive lacks one"],
+)
+def test_every_event_was_handled(tmp_path: Path, acked: int, archived: int, reason: str) -> None:
+    identities, url = [new_id() for _ in range(3)], f"local:{tmp_path / 'topics'}"
+    with open_topics(url) as home, home.topic("singer-events") as topic:
+        topic.publish(Message(id=identity, body=b"{}") for identity in identities)
+        topic.ack("balog", topic.receive("balog", limit=acked))
+    folder = archive(tmp_path, identities[:archived])
+    if reason:
+        with pytest.raises(check.Wrong, match=reason):
+            check.every_event_was_handled(folder, url, "balog")
+    else:
+        assert "same 3 events" in check.every_event_was_handled(folder, url, "balog")
 
-    def test_series_that_add_up_pass(self, tmp_path: Path) -> None:
-        file = self.metrics(tmp_path, 'record_count_total{stream="a"} 3.0', 'record_count_total{stream="b"} 4.0')
-        assert "all 7 records of the syncs, in 2 series" in check.records_are_counted(file, 7)
 
-    def test_one_record_less_is_wrong(self, tmp_path: Path) -> None:
-        file = self.metrics(tmp_path, 'record_count_total{stream="a"} 6.0')
-        with pytest.raises(check.Wrong, match="adds up to 6, the syncs carried 7"):
-            check.records_are_counted(file, 7)
+def test_series_add_up_to_the_records(tmp_path: Path) -> None:
+    lines = ["# TYPE record_count counter", 'record_count_total{stream="a"} 3.0', 'record_count_total{stream="b"} 4.0']
+    (tmp_path / "a.prom").write_text("\n".join([*lines, 'other_total{a="b"} 7.0', ""]))
+    assert "all 7 records of the syncs, in 2 series" in check.records_are_counted(tmp_path / "a.prom", 7)
+    with pytest.raises(check.Wrong, match="adds up to 7, the syncs carried 8"):
+        check.records_are_counted(tmp_path / "a.prom", 8)
 
 
 class TestReceiver:
@@ -105,13 +94,6 @@ class TestReceiver:
         with Receiver() as receiver:
             yield receiver
 
-    def runs(self, folder: Path, *identities: str) -> Path:
-        day = folder / "singer-events" / "date=2026-11-20"
-        day.mkdir(parents=True)
-        lines = [json.dumps({"header": {"id": each}, "payload": {"cls_type": "run"}}) for each in identities]
-        (day / "a.jsonl.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
-        return folder
-
     def test_an_incident_is_open_from_trigger_to_resolve(self, receiver: Receiver) -> None:
         self.tell(receiver, "trigger")
         assert "it broke" in check.incident_is_open(receiver, "balog/x")
@@ -128,42 +110,40 @@ class TestReceiver:
             check.alerts_are_settled(receiver, "balog/x")
 
     def test_each_run_has_to_be_called_back(self, receiver: Receiver, tmp_path: Path) -> None:
-        archive = self.runs(tmp_path, "LG1", "LG2")
+        runs = archive(tmp_path, ["LG1", "LG2"])
         assert self.call_back(receiver, "LG1", b"{}", b"{}") == 202
         with pytest.raises(check.Wrong, match="1 callbacks of 2 runs"):
-            check.runs_were_called_back(receiver, archive, "/runs")
+            check.runs_were_called_back(receiver, runs, "/runs")
         self.call_back(receiver, "LG2", b"{}", b"{}")
-        assert "all 2 runs" in check.runs_were_called_back(receiver, archive, "/runs")
+        assert "all 2 runs" in check.runs_were_called_back(receiver, runs, "/runs")
 
     def test_a_callback_that_was_changed_on_its_way_is_refused(self, receiver: Receiver, tmp_path: Path) -> None:
         assert self.call_back(receiver, "LG1", b'{"a":2}', b'{"a":1}') == 400
         with pytest.raises(check.Wrong, match="not signed"):
-            check.runs_were_called_back(receiver, self.runs(tmp_path, "LG1"), "/runs")
+            check.runs_were_called_back(receiver, archive(tmp_path, ["LG1"]), "/runs")
 
 
-class TestPageIsWhole:
-    def page(self, folder: Path, text: str) -> Path:
-        (folder / "report.html").write_text(text)
-        return folder / "report.html"
+@pytest.mark.parametrize(
+    "asking",
+    [
+        '<script src="https://cdn.example/vega.js"></script>',
+        '<link rel="stylesheet" href="style.css">',
+        '<img src="//cdn.example/a.png">',
+        "<style>body { background: url('a.png') }</style>",
+        "<style>@import 'https://cdn.example/a.css';</style>",
+    ],
+)
+def test_a_page_that_asks_another_server_is_wrong(tmp_path: Path, asking: str) -> None:
+    (tmp_path / "report.html").write_text(f"<html>{asking}</html>")
+    with pytest.raises(check.Wrong, match="needs more than itself"):
+        check.page_is_whole(tmp_path / "report.html")
 
-    @pytest.mark.parametrize(
-        "asking",
-        [
-            '<script src="https://cdn.example/vega.js"></script>',
-            '<link rel="stylesheet" href="style.css">',
-            '<img src="//cdn.example/a.png">',
-            "<style>body { background: url('a.png') }</style>",
-            "<style>@import 'https://cdn.example/a.css';</style>",
-        ],
-    )
-    def test_a_page_that_asks_another_server_is_wrong(self, tmp_path: Path, asking: str) -> None:
-        with pytest.raises(check.Wrong, match="needs more than itself"):
-            check.page_is_whole(self.page(tmp_path, f"<html>{asking}</html>"))
 
-    def test_a_page_with_all_of_it_inside_passes(self, tmp_path: Path) -> None:
-        inside = '<link rel="icon" href="data:,"><a href="https://example.org">more</a><a href="#runs">runs</a>'
-        style = "<style>b { color: red }</style><script>const text = \"url('x')\"</script>"
-        assert "opens offline" in check.page_is_whole(self.page(tmp_path, f"<html>{inside}{style}</html>\n"))
+def test_a_page_with_all_of_it_inside_passes(tmp_path: Path) -> None:
+    inside = '<link rel="icon" href="data:,"><a href="https://example.org">more</a><a href="#runs">runs</a>'
+    style = "<style>b { color: red }</style><script>const text = \"url('x')\"</script>"
+    (tmp_path / "report.html").write_text(f"<html>{inside}{style}</html>\n")
+    assert "opens offline" in check.page_is_whole(tmp_path / "report.html")
 
 
 HONOLULU: list[data.Row] = [{"iata": "HNL", "state": "HI", "latitude": 21.3, "longitude": -157.9}]

@@ -8,11 +8,11 @@ import pytest
 from tests.documentation import blocks, docs_page, matches, paste
 
 RUN = (
-    "structlog", "declare-a-payload-type", "redact-more-values", "tap-new", "tap-from-openapi", "write-a-tap",
+    "declare-a-payload-type", "redact-more-values", "tap-new", "tap-from-openapi", "write-a-tap",
     "sync-child-records", "read-a-change-log", "read-two-streams-at-once", "run-streams-without-a-tap",
     "keep-a-bookmark-for-each-account", "correct-quarantined-records", "log-in-processes", "log-in-lambda",
     "log-in-jupyter", "testing", "test-handlers", "test-with-the-event-service",
-    "stdlib", "log-with-sentry",
+    "log-with-sentry",
 )  # fmt: skip
 
 

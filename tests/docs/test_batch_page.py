@@ -7,13 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
-from balog.broker.batches.config import BatchConfig
-from balog.broker.config import BrokerConfig
-from balog.common.config.tagged_config import decode_tagged
-from balog.singer.batch.compression import Limits
 from tests.documentation import docs_page, run_task
 
 PAGE = docs_page("batch-messages.md").read_text(encoding="utf-8")
@@ -45,10 +40,6 @@ def batch(tmp_path: Path) -> dict[str, Any]:
 
 STATE = {"type": "STATE", "value": 1}
 RECORDS = [{"type": "RECORD", "stream": "orders", "record": row} for row in ROWS]
-
-
-def test_the_configs_of_the_reference_are_taken():
-    assert len([msgspec.json.decode(block, type=BrokerConfig, dec_hook=decode_tagged) for block in BLOCKS]) == 3
 
 
 def test_the_how_to_reads_writes_and_masks_batches(tmp_path):
@@ -83,8 +74,3 @@ def test_another_dialect_and_format(batch, tmp_path):
 
 def test_without_a_word_a_batch_passes(batch, tmp_path):
     assert broker({"sinks": []}, [batch], tmp_path) == [batch]
-
-
-def test_the_numbers_are_those_of_the_code():
-    config = BatchConfig()
-    assert (config.max_age, *Limits()) == (300, 8 << 30, 250)

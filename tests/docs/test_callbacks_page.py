@@ -1,7 +1,6 @@
-"""The page on callbacks: its document is one, its receiver receives, commands and numbers are those of the code."""
+"""The receiver of the page on callbacks receives what is signed."""
 
 import os
-import re
 import socket
 import subprocess
 import sys
@@ -10,29 +9,11 @@ from pathlib import Path
 import pytest
 
 from balog.common.secrets import Secret
-from balog.service.control.validation import read_document
-from balog.service.document import Callback
-from balog.service.jobs.callbacks import breaker, consumer, endpoint, job
-from tests.documentation import docs_page
+from tests.documentation import blocks, page_text
 from tests.stand_ins.callbacks import KEYS, House
 from tests.waiting import wait_for
 
-PAGE = docs_page("callbacks.md").read_text(encoding="utf-8")
-RECEIVER = docs_page("receive-callbacks.md").read_text(encoding="utf-8")
-FENCE = re.compile(r"^```(\w+) ?(\S*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-BLOCKS = {name: text for _, name, text in FENCE.findall(PAGE + RECEIVER)}
-
-
-def test_the_document_is_one() -> None:
-    document, problems = read_document(BLOCKS["callbacks.json"].encode())
-    assert problems == []
-    assert document is not None
-    assert [callback.name for callback in document.callbacks] == ["partner", "warehouse"]
-
-
-def test_every_field_is_told() -> None:
-    for field in Callback.__struct_fields__:
-        assert f"`{field}`" in PAGE
+BLOCKS = {block.name: block.text for block in blocks(page_text("receive-callbacks"))}
 
 
 def test_the_receiver_gets_what_is_signed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,14 +47,3 @@ def test_the_receiver_gets_what_is_signed(tmp_path: Path, monkeypatch: pytest.Mo
             house.close()
             receiver.kill()
         assert len([line for line in receiver.stdout if line.startswith("got ")]) == 3
-
-
-def test_its_numbers_are_the_code_s() -> None:
-    assert f"reads files again every {endpoint.REREAD_SECONDS:g} seconds" in RECEIVER
-    assert f"at most {endpoint._MAX_ANSWER >> 10} KiB are read" in PAGE
-    assert f"the events in flight are posted again {job.LEASE:g} seconds later" in PAGE
-    assert f"has {consumer.WINDOW} in flight for each concurrent request" in PAGE
-    assert f"at most {consumer.MAX_WINDOW_BYTES >> 20} MiB" in PAGE
-    assert (breaker.THRESHOLD, breaker.LONGEST, consumer.LEAST_ATTEMPTS) == (5, 60, 3)
-    assert "fails five times in a row" in PAGE
-    assert "has three attempts:" in PAGE

@@ -1,34 +1,26 @@
 """The pages for programs of the first balog: their blocks run as they are written, in order, in one folder."""
 
 import json
-import os
 import re
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-from tests.documentation import docs_page
-
-PAGES = [docs_page(f"{name}-from-balog-1.2.md").read_text(encoding="utf-8") for name in ("coming", "handlers")]
-FENCE = re.compile(r"^```(?P<language>\w+)(?: (?P<name>\S+))?\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+from tests.documentation import blocks, page_text, reader_environment
 
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> dict[str, subprocess.CompletedProcess[str]]:
     """What each line of the ``sh`` blocks printed; blocks of Python are files."""
     folder = tmp_path_factory.mktemp("page")
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("BALOG_")}
-    environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment["PATH"]])
     found = {}
-    for block in FENCE.finditer("".join(PAGES)):
-        if block["name"]:
-            (folder / block["name"]).write_text(block["text"], encoding="utf-8")
+    for block in blocks(page_text("coming-from-balog-1.2", "handlers-from-balog-1.2")):
+        if block.name:
+            (folder / block.name).write_text(block.text, encoding="utf-8")
             continue
-        for line in block["text"].splitlines():
+        for line in block.text.splitlines():
             found[line] = subprocess.run(
-                ["bash", "-c", line], cwd=folder, env=environment, capture_output=True, text=True, timeout=120
+                ["bash", "-c", line], cwd=folder, env=reader_environment(), capture_output=True, text=True, timeout=120
             )
             assert found[line].returncode == 0, found[line].stderr
     return found

@@ -2,41 +2,22 @@
 
 import inspect
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import balog
 from balog.log.config.logger_config import LoggerConfig
 from balog.log.logger import EventLogger
-from tests.documentation import docs_page
+from tests.documentation import page_text, run_task
 
-PAGE = docs_page("logger.md").read_text(encoding="utf-8")
-FENCE = re.compile(r"^```(?P<language>\w+)(?: (?P<name>\S+))?\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+PAGE = page_text("logger")
 
 
 def test_the_blocks_run_and_write_events(tmp_path: Path) -> None:
-    """Each Python block is a program; each named block is a file."""
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("BALOG_")}
-    channels = []
-    for block in FENCE.finditer(PAGE):
-        if block["name"]:
-            (tmp_path / block["name"]).write_text(block["text"], encoding="utf-8")
-            continue
-        assert block["language"] == "python"
-        done = subprocess.run(
-            [sys.executable, "-c", block["text"]],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        channels.append([json.loads(line)["header"]["channel"] for line in done.stderr.splitlines()])
+    channels = [
+        [json.loads(line)["header"]["channel"] for line in printed.splitlines()]
+        for printed in run_task("logger.md", tmp_path)
+    ]
     assert channels == [["billing", "billing.paid", "billing"], ["singer.http"], ["billing.erp"], ["billing"]]
 
 

@@ -103,16 +103,6 @@ def test_a_hook_observes_a_run(run: Run, tmp_path: Path, orders: None) -> None:
     assert "balog: 2 slow calls" in done.stderr
 
 
-def test_a_hook_that_cannot_be_made_is_one_line(run: Run, tmp_path: Path, orders: None) -> None:
-    install(tmp_path, "balog-slow", MODULES["balog_slow.py"], "balog.hooks", "slow = balog_slow:SlowHandlers")
-    consume = ("balog", "consume", "team", "--topics", "local:topics", "--until-empty", "--hook", "slow")
-
-    done = run(*consume, code=1, SLOW_SECONDS="soon")
-
-    [line] = done.stderr.splitlines()
-    assert "the consumer hook 'slow' of balog-slow 1.2 cannot be made: ValueError" in line
-
-
 def test_a_ledger_keeps_the_results_of_handlers(run: Run, tmp_path: Path, orders: None) -> None:
     install(tmp_path, "balog-lines", MODULES["balog_lines.py"], "balog.ledgers", "lines = balog_lines:open_lines")
     consume = ("balog", "consume", "team", "--topics", "local:topics", "--until-empty", "--ledger")

@@ -1,50 +1,10 @@
-"""The page on protobuf: its blocks run as they are, its bounds are the code's, its tables are what is done."""
-
-import os
-import re
-import subprocess
-import sys
-from pathlib import Path
+"""The page on protobuf: its tables are what is done."""
 
 import pytest
 
 from balog.registry.comparing.wire import compare_wire
-from balog.registry.protobuf import compile_proto, compiler, descriptors, message
+from balog.registry.protobuf import compile_proto
 from balog.registry.schema import Schema
-from tests.documentation import docs_page
-
-PAGE = docs_page("protobuf.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```(\w+) ?(\S*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-
-
-def test_the_blocks_run_and_say_what_the_page_says(tmp_path: Path) -> None:
-    environment = {name: value for name, value in os.environ.items() if name != "BALOG_REGISTRY"}
-    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
-    said = ""
-    for language, name, text in BLOCKS:
-        if name:
-            (tmp_path / name).parent.mkdir(exist_ok=True)
-            (tmp_path / name).write_text(text)
-        elif language == "sh":
-            done = subprocess.run(
-                ["sh", "-e", "-c", text], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120
-            )
-            assert done.returncode == 0, done.stderr
-            said = done.stdout
-    assert said.endswith(next(text for language, _, text in BLOCKS if language == "text"))
-
-
-def test_its_bounds_are_the_codes() -> None:
-    assert (
-        f"{compiler.MAX_SOURCE_BYTES >> 20} MiB; protoc runs in its own process for at most {compiler.MAX_SECONDS} s"
-        in PAGE
-    )
-    assert f"and {compiler.MAX_MEMORY >> 30} GiB, and cannot read other files" in PAGE
-    assert f"| {message.MAX_DEPTH} levels below the payload, on the wire and in JSON |" in PAGE
-    assert f"and its nested messages | {message.MAX_DEFAULTS:,} |" in PAGE
-    assert f"| {descriptors.MAX_MESSAGES:,} |" in PAGE
-    assert f"of rules, {message.MAX_VIOLATIONS} |" in PAGE
-
 
 REST = " message B { int32 x = 1; } enum E { X = 0; Y = 1; }"
 

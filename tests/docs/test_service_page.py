@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from balog.cli import main
 from balog.service import service
-from balog.service.api import failed_events, tokens
+from balog.service.api import tokens
 from balog.service.settings import ServiceConfig
 from balog.sinks.service import Answer
 from tests.documentation import docs_page
@@ -41,10 +41,3 @@ def test_its_commands_run_and_what_is_sent_is_answered_so(tmp_path: Path, monkey
     assert (status, answer) == (202, shown)
     assert shown.keys() == set(Answer.__struct_fields__)
     assert len(tokens.Tokens("tokens.json")._principals) == 2
-
-
-def test_its_numbers_are_those_of_the_code() -> None:
-    assert f"forgets a deleted one within {service._REFRESH_SECONDS:g} seconds" in PAGE
-    assert (
-        f"At most {failed_events._PER_SECOND:g} of them and {failed_events._BYTES_PER_SECOND / (1 << 20):g} MiB" in PAGE
-    )

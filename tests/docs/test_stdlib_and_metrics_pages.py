@@ -1,58 +1,43 @@
-"""The pages on other libraries' lines and on metrics: their Python blocks run as they are, in order, in one folder.
+"""The pages on other libraries' lines and on metrics: their blocks run as they are, in order, in one folder.
 
-A block that names a file (``ini logging.conf``) is written to it; those that need a tap's own environment are run by
-``tests/services/test_taps_on_balog.py``.
+``tests/services/test_taps_on_balog.py`` runs the blocks that need a tap's own environment.
 """
 
 import json
-import os
-import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.documentation import docs_page
-
-FENCE = re.compile(r"^```(?P<language>\w+)(?: (?P<name>\S+))?\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+from tests.documentation import Block, page_text, run_block, run_task
 
 
 @pytest.mark.parametrize(
     ("page", "written"),
     [
-        ("stdlib.md", [["requests"], ["tap-users.requests"]]),
         ("stdlib-records.md", [["tap-users.requests"]]),
-        ("metrics.md", [["docs.metric"] * 3, ["docs.metric"] * 3]),
+        ("metrics.md", [["python.metric"] * 3, ["python.metric"] * 3]),
     ],
 )
 def test_the_blocks_of_a_page_run_and_write_events(page: str, written: list[list[str]], tmp_path: Path) -> None:
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("BALOG_")}
-    seen = []
-    for block in FENCE.finditer(docs_page(page).read_text(encoding="utf-8")):
-        if block["name"]:
-            (tmp_path / block["name"]).write_text(block["text"], encoding="utf-8")
-        if block["language"] == "python":
-            script = tmp_path / (block["name"] or "docs")
-            script.write_text(block["text"], encoding="utf-8")
-            done = subprocess.run(
-                [sys.executable, script], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60
-            )
-            assert done.returncode == 0, done.stderr
-            lines = [json.loads(line) for line in (done.stdout + done.stderr).splitlines()]
-            seen.append([line.get("value", line)["header"]["channel"] for line in lines])
-        elif not block["name"]:
-            assert block["language"] in ("sh", "text")
-    assert seen == written
+    printed = [[json.loads(line) for line in text.splitlines()] for text in run_task(page, tmp_path)]
+    assert [[event["header"]["channel"] for event in events] for events in printed] == written
 
 
-def test_the_formatter_s_file_holds_the_event_that_the_handler_wrote(tmp_path: Path) -> None:
-    (block,) = [
-        found["text"]
-        for found in FENCE.finditer(docs_page("stdlib.md").read_text(encoding="utf-8"))
-        if "EventFormatter" in found["text"]
-    ]
-    done = subprocess.run([sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True, timeout=60)
-    (event,) = [json.loads(line) for line in done.stderr.splitlines()]
-    (line,) = [json.loads(text) for text in (tmp_path / "tap.jsonl").read_text().splitlines()]
+def test_records_are_events_and_the_formatter_s_file_holds_the_handler_s(tmp_path: Path) -> None:
+    (message,) = map(json.loads, run_task("stdlib.md", tmp_path))
+    assert message["value"]["header"]["channel"] == "requests"
+    event = json.loads(run_block(Block("sh", "", 0, "python configured.py"), tmp_path))
+    assert event["header"]["channel"] == "tap-users.requests"
+    line = json.loads((tmp_path / "tap.jsonl").read_text())
     assert (line["payload"], line["header"]["timestamp"]) == (event["payload"], event["header"]["timestamp"])
+
+
+def test_a_program_of_structlog_writes_two_events_with_context_callsite_and_fields(tmp_path: Path) -> None:
+    run_task("structlog.md", tmp_path)
+    first, second = map(json.loads, (tmp_path / "events.jsonl").read_text().splitlines())
+
+    assert first["payload"]["fields"] == {"queue": 17, "stream": "users"}
+    assert first["header"]["context"].items() >= {"shard": 3, "request_id": "r1"}.items()
+    assert second["header"]["channel"] == "service.done"
+    block = page_text("structlog").partition("```python service.py\n")[2]
+    assert second["header"]["context"]["callsite"]["line"] == block[: block.index("await log")].count("\n") + 1

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any, get_args
 
@@ -16,28 +13,15 @@ from balog.tap.catalog import CatalogEntry
 from balog.tap.errors import RecordError
 from balog.tap.records import Policy, Transformer
 from balog.tap.records.batches import read_batch_config
-from tests.documentation import docs_page
+from tests.documentation import blocks, page_text, run_task
 
-TEXT = docs_page("tap-records.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```(\w+)(?: (\S+))?\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
+TEXT = page_text("tap-records")
 TABLE = TEXT.split("| type in the schema |")[1].split("\n\n")[0]
 ROWS = re.findall(r"^\| `(.*?)` \| `(.*?)` \| (?:`(.*?)`|(quarantined)[^|]*) \|$", TABLE, re.MULTILINE)
 
 
 def test_its_commands_print_what_it_shows(tmp_path: Path) -> None:
-    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-    printed = ""
-    for kind, name, text in BLOCKS:
-        if name:
-            (tmp_path / name).write_text(text, encoding="utf-8")
-        elif kind == "python":
-            exec(compile(text, "docs/reference/tap-records.md", "exec"), {})
-        elif kind == "sh":
-            command = ["bash", "-e", "-o", "pipefail", "-c", text]
-            ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
-            printed = ran.stdout
-        elif kind == "text":
-            assert printed == text
+    assert run_task("tap-records.md", tmp_path)
 
 
 def test_no_row_of_the_table_is_passed_over() -> None:
@@ -61,7 +45,7 @@ def test_a_value_becomes_what_the_table_says(schema: str, given: str, written: s
 
 def test_it_has_every_policy_and_what_a_batch_config_may_hold(tmp_path: Path) -> None:
     assert set(re.findall(r'^\| `"(\w+)"`', TEXT, re.MULTILINE)) == set(get_args(Policy))
-    (example,) = (msgspec.json.decode(text) for kind, _, text in BLOCKS if kind == "json")
+    (example,) = (msgspec.json.decode(block.text) for block in blocks(TEXT) if block.language == "json")
     example["batch_config"]["storage"]["root"] = str(tmp_path)
     fields = msgspec.structs.fields(read_batch_config(example["batch_config"]))
     said = TEXT.split("## BATCH")[1]

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from balog.cli.topics import command
-from balog.topics.local import DEFAULT_RETENTION
 from tests.documentation import docs_page, run_task
 
 PAGE = "".join(docs_page(name).read_text(encoding="utf-8") for name in ("topics-command.md", "topics.md"))
@@ -22,7 +21,3 @@ def test_the_blocks_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", sorted(command.commands))
 def test_every_part_is_on_the_page(name: str) -> None:
     assert re.search(rf"`{name}[` ]|balog topics {name} ", PAGE)
-
-
-def test_the_retention_is_that_of_the_code() -> None:
-    assert f"kept for {DEFAULT_RETENTION / 86400:.0f} days" in PAGE

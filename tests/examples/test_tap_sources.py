@@ -5,20 +5,17 @@ from __future__ import annotations
 import json
 import os
 import random
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from balog.tap.verify import Options
 from balog.tap.verify.testing import TapPractices
-from tests.services.real_taps import installed
+from tests.examples.pipelines import ROOT, Pipeline
 from tests.services.servers.postgres import Database, running_postgres
 
-ROOT = Path(__file__).parents[2]
 POSTGRES, FOLDER = ROOT / "examples" / "tap_postgres.py", ROOT / "examples" / "tap_folder.py"
 
 TABLES = """
@@ -57,45 +54,6 @@ def test_they_have_less_than_25_and_15_lines_of_code() -> None:
 
     assert lines(POSTGRES) < 25
     assert lines(FOLDER) < 15
-
-
-class Pipeline:
-    """``tap | target-jsonl``, from the last state that the target wrote; the tap is killed after some messages."""
-
-    def __init__(self, folder: Path, tap: Path, config: dict[str, Any]) -> None:
-        self.folder = folder
-        (folder / "config.json").write_text(json.dumps(config))
-        (folder / "target.json").write_text(json.dumps({"destination_path": str(folder), "do_timestamp_file": False}))
-        self.tap = [sys.executable, str(tap), "--config", str(folder / "config.json")]
-        self.target = [installed("target-jsonl", "target-jsonl"), "--config", str(folder / "target.json")]
-
-    def run(self, kill_after: int | None = None) -> int:
-        state = self.folder / "state.json"
-        arguments = ["--state", str(state)] if state.exists() else []
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        tap = subprocess.Popen(
-            [*self.tap, *arguments], env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-        )
-        target = subprocess.Popen(self.target, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-        assert tap.stdout is not None
-        assert target.stdin is not None
-        assert target.stdout is not None
-        with tap.stdout, target.stdout:
-            for number, line in enumerate(tap.stdout):
-                if number == kill_after:
-                    tap.kill()
-                    break
-                target.stdin.write(line)
-            target.stdin.close()
-            states = target.stdout.read().splitlines()
-        assert target.wait(60) == 0
-        if states:
-            state.write_bytes(states[-1])
-        return tap.wait(60)
-
-    def rows(self, stream: str, *keys: str) -> dict[Any, dict[str, Any]]:
-        found = map(json.loads, (self.folder / f"{stream}.jsonl").read_text().splitlines())
-        return {tuple(row[key] for key in keys): row for row in found}
 
 
 def interrupted(pipeline: Pipeline, longest: int) -> None:

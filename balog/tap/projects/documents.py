@@ -9,6 +9,7 @@ from urllib.parse import urljoin, urlsplit
 import msgspec
 
 from balog.common.errors import ConfigError
+from balog.common.http.urls import check_url
 from balog.tap.errors import SchemaError
 from balog.tap.schema.documents import Documents, Target, fetch, is_remote
 from balog.tap.schema.validity import check_depth
@@ -68,7 +69,7 @@ class ApiDocument:
         return found if isinstance(found, dict) else {}
 
     def base_url(self) -> str:
-        """Return the URL of the first server, with the defaults of its variables; "" if there is none."""
+        """Return the URL of the first server, with the defaults of its variables; "" without a usable one."""
         servers = self.root.get("servers")
         server = self.mapping(servers[0]) if isinstance(servers, list) and servers else {}
         url = str(server.get("url", ""))
@@ -76,9 +77,10 @@ class ApiDocument:
         for name, variable in variables.items() if isinstance(variables, dict) else ():
             url = url.replace(f"{{{name}}}", str(self.mapping(variable).get("default", "")))
         try:
-            return urljoin(self.place, url) if is_remote(self.place) and not urlsplit(url).scheme else url
+            url = urljoin(self.place, url) if is_remote(self.place) and not urlsplit(url).scheme else url
         except ValueError:
             return ""
+        return url.rstrip("/") if is_usable(url) else ""
 
     def _bytes(self, path: str) -> bytes:
         try:
@@ -95,26 +97,31 @@ class ApiDocument:
         return msgspec.json.encode(_decoded(self._bytes(real), path))
 
 
+def is_usable(url: Any) -> bool:
+    """Return whether a text of a document is a URL that a client accepts."""
+    try:
+        check_url(url if isinstance(url, str) else "")
+    except ConfigError:
+        return False
+    return True
+
+
 def _decoded(data: bytes, place: str) -> Any:
     """Decode JSON or YAML."""
     if len(data) > _MAX_BYTES:
         raise SchemaError(f"larger than {_MAX_BYTES >> 20} MiB; is this the right file?", place)
     try:
         found = msgspec.json.decode(data.decode("utf-8-sig"))
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as fault:
         if data.lstrip()[:1] in (b"{", b"["):
-            raise SchemaError(f"not JSON: {error}", place) from None
-        found = _yaml(data, place)
+            raise SchemaError(f"not JSON: {fault}", place) from None
+        from balog.common.config.yaml_text import parse_yaml
+
+        try:
+            found = parse_yaml(data, place, None, None).data
+        except ConfigError as error:
+            raise SchemaError(f"not JSON, and as YAML: {error.reason}", place, error.path) from None
     except RecursionError:
         raise SchemaError("nested too deep", place) from None
     check_depth(found, place)
     return found
-
-
-def _yaml(data: bytes, place: str) -> Any:
-    from balog.common.config.yaml_text import parse_yaml
-
-    try:
-        return parse_yaml(data, place, None, None).data
-    except ConfigError as error:
-        raise SchemaError(f"not JSON, and as YAML: {error.reason}", place, error.path) from None

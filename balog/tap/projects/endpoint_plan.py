@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from balog.tap.errors import SchemaError
+from balog.tap import credentials
 from balog.tap.projects.documents import ApiDocument
 from balog.tap.projects.model import StreamPlan
 from balog.tap.projects.names import UniqueNames, pascal, snake
@@ -44,22 +44,22 @@ class EndpointPlanner:
         self._document = document
         self._skipped = skipped
         self._names = UniqueNames()
-        self._classes = UniqueNames(["RestStream", "Tap", "Any"])
+        self._classes = UniqueNames(["RestStream", "Tap", "Any", "Client", *credentials.__all__])
         self._by_path: dict[str, StreamPlan] = {}
 
     def add(self, path: str, operation: Mapping[str, Any], parameters: Sequence[Mapping[str, Any]]) -> None:
-        """Plan the stream of a GET operation, if its response has a list of objects."""
+        """Plan the stream of a GET operation, if its response has a list of objects.
+
+        Raises:
+            SchemaError: a reference has no target, or the schema of the records is invalid or too large.
+        """
         answer = self._answer(operation)
-        schema = self._document.mapping(json_of(answer))
+        schema = self._document.mapping(_json_of(answer))
         found = self._list_in(schema, path)
         if found is None:
             return
         items, node = found
-        try:
-            record = record_schema(self._document, node)
-        except SchemaError as error:
-            self._skipped.append(f"GET {path} is no stream: {error.reason}")
-            return
+        record = record_schema(self._document, node)
         segments = [part for part in path.split("/") if part and "{" not in part]
         words = [part for part in segments if not _VERSIONS.fullmatch(part.lower())] or segments
         name = self._names.take(snake(" ".join(words[-1:]), "stream"))
@@ -243,8 +243,8 @@ def _text_format(schema: Mapping[str, Any]) -> str | None:
     return next((form for form in forms if form is not None), None)
 
 
-def json_of(answer: Mapping[str, Any]) -> Any:
-    """Return the schema of a response's or request's JSON."""
+def _json_of(answer: Mapping[str, Any]) -> Any:
+    """Return the schema of a response's JSON."""
     content = answer.get("content")
     for kind, value in content.items() if isinstance(content, Mapping) else ():
         is_json = kind.partition(";")[0].strip().lower().endswith(("/json", "+json")) or kind == "*/*"

@@ -3,49 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
-
-
-@dataclass
-class OperationParameter:
-    """A parameter of an operation.
-
-    Attributes:
-        name: as it is sent.
-        argument: the argument of the method.
-        place: where it is sent.
-        annotation: its type.
-        is_required: the method needs it.
-    """
-
-    name: str
-    argument: str
-    place: Literal["path", "query", "header"]
-    annotation: str
-    is_required: bool
-
-
-@dataclass
-class ApiOperation:
-    """An operation of an API, which becomes a method of the client.
-
-    Attributes:
-        name: the method's name.
-        verb: GET, POST …
-        path: relative to the base URL, with ``{name}`` for parameters in the path.
-        summary: one line of text from the document.
-        parameters: its parameters.
-        has_body: it takes JSON.
-        returns: the type of the result: ``Any`` for JSON.
-    """
-
-    name: str
-    verb: str
-    path: str
-    summary: str
-    parameters: list[OperationParameter] = field(default_factory=list)
-    has_body: bool = False
-    returns: Literal["Any", "None", "bytes"] = "Any"
+from typing import Any
 
 
 @dataclass
@@ -83,7 +41,7 @@ class StreamPlan:
 
 @dataclass
 class ApiSignIn:
-    """How the client signs in.
+    """How the tap signs in.
 
     Attributes:
         imports: names of ``balog.tap.credentials``.
@@ -111,7 +69,6 @@ class ApiDescription:
 
     title: str
     base_url: str = ""
-    operations: list[ApiOperation] = field(default_factory=list)
     streams: list[StreamPlan] = field(default_factory=list)
     sign_in: ApiSignIn = field(default_factory=ApiSignIn)
     settings: dict[str, dict[str, Any]] = field(default_factory=dict)

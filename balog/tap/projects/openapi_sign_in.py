@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from balog.common.errors import ConfigError
-from balog.common.http.urls import check_url
-from balog.tap.projects.documents import ApiDocument
+from balog.tap.projects.documents import ApiDocument, is_usable
 from balog.tap.projects.model import ApiSignIn
 from balog.tap.projects.source_text import quoted
 
@@ -53,11 +51,10 @@ def _key(scheme: Mapping[str, Any]) -> ApiSignIn | None:
     name, place = scheme.get("name"), scheme.get("in")
     if not isinstance(name, str) or not name or not all("!" <= char <= "~" for char in name):
         return None
-    function = {"header": "header", "query": "query", "cookie": "cookie"}.get(str(place))
-    if function is None:
+    if place not in ("header", "query", "cookie"):
         return None
-    note = f"An API key in the {'query' if function == 'query' else function}."
-    return ApiSignIn([function], f'{function}({quoted(name)}, config["api_key"])', {"api_key": _SECRET}, note)
+    expression = f'{place}({quoted(name)}, config["api_key"])'
+    return ApiSignIn([place], expression, {"api_key": _SECRET}, f"An API key in the {place}.")
 
 
 def _oauth(scheme: Mapping[str, Any]) -> ApiSignIn | None:
@@ -69,7 +66,9 @@ def _oauth(scheme: Mapping[str, Any]) -> ApiSignIn | None:
         found = flows.get(flow)
         if not isinstance(found, Mapping):
             continue
-        settings: dict[str, Any] = {"token_url": _url(found.get("tokenUrl")), **_APPLICATION}
+        url = found.get("tokenUrl")
+        settings: dict[str, Any] = {"token_url": {**_TEXT, **({"default": url} if is_usable(url) else {})}}
+        settings |= _APPLICATION
         arguments = _GRANT
         if grant == "Password":
             settings |= {"username": _TEXT, "password": _SECRET}
@@ -83,14 +82,6 @@ def _oauth(scheme: Mapping[str, Any]) -> ApiSignIn | None:
 
 
 _STORED = "where new refresh tokens are stored"
-
-
-def _url(url: Any) -> dict[str, Any]:
-    try:
-        check_url(url if isinstance(url, str) else "")
-    except ConfigError:
-        return dict(_TEXT)
-    return {**_TEXT, "default": url}
 
 
 _SCHEMES: dict[str, Callable[[Mapping[str, Any]], ApiSignIn | None]] = {

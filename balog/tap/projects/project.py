@@ -11,9 +11,9 @@ import msgspec
 
 from balog.common.distribution import DISTRIBUTION
 from balog.common.errors import ConfigError
-from balog.tap.projects.model import ApiDescription, ApiOperation, ApiSignIn, StreamPlan
+from balog.tap.projects.model import ApiDescription, ApiSignIn, StreamPlan
 from balog.tap.projects.names import project_name
-from balog.tap.projects.python_files import client_file, config_file, streams_file
+from balog.tap.projects.python_files import config_file, streams_file
 from balog.tap.projects.source_text import fill
 from balog.tap.projects.stand_in_files import answers, sample_config, test_file
 
@@ -42,8 +42,7 @@ def example(title: str) -> ApiDescription:
     )
     secret = {"type": "string", "minLength": 1, "secret": True}
     sign_in = ApiSignIn(["bearer"], 'bearer(config["token"])', {"token": secret}, "A bearer token.")
-    operation = ApiOperation("list_items", "GET", "/items", "Return the items, the first page of them.")
-    return ApiDescription(title, operations=[operation], streams=[stream], sign_in=sign_in)
+    return ApiDescription(title, streams=[stream], sign_in=sign_in)
 
 
 def project_files(name: str, api: ApiDescription) -> dict[str, str]:
@@ -63,7 +62,6 @@ def project_files(name: str, api: ApiDescription) -> dict[str, str]:
         "pyproject.toml": fill("pyproject.toml", name=name, package=package, distribution=DISTRIBUTION, title=title),
         f"{package}/__init__.py": fill("package_init.py", name=name, package=package),
         f"{package}/__main__.py": fill("package_main.py", package=package),
-        f"{package}/client.py": client_file(package, api),
         f"{package}/config.py": config_file(package, api),
         f"{package}/py.typed": "",
         f"{package}/streams.py": streams_file(package, api),

@@ -1,4 +1,4 @@
-"""Schemas of records and types of Python, from the schemas of an OpenAPI document."""
+"""Schemas of records, from the schemas of an OpenAPI document."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from balog.tap.schema.references import resolve_target
 
 _KEPT = ("anyOf", "oneOf", "allOf")
 _TIMES = frozenset({"date-time", "date"})
-_TYPES = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
-_MAX_DEPTH = 8
+_TYPES = frozenset({"string", "integer", "number", "boolean", "null", "array", "object"})
 _MAX_TEXT = 500
 
 
@@ -68,7 +67,7 @@ def _kinds(schema: Mapping[str, Any]) -> list[str]:
     kinds = [kind] if isinstance(kind, str) else list(kind) if isinstance(kind, list) else []
     if not kinds and isinstance(schema.get("properties"), Mapping):
         kinds = ["object"]
-    return [each for each in kinds if each in (*_TYPES, "array", "object")]
+    return [each for each in kinds if each in _TYPES]
 
 
 def _with_null(schema: dict[str, Any]) -> dict[str, Any]:
@@ -76,27 +75,3 @@ def _with_null(schema: dict[str, Any]) -> dict[str, Any]:
         kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
         return {**schema, "type": kinds if "null" in kinds else ["null", *kinds]}
     return {"anyOf": [{"type": "null"}, schema]} if schema else schema
-
-
-def annotation(document: ApiDocument, node: Any, depth: int = 0) -> str:
-    """Return the type of a schema's values in Python."""
-    if not isinstance(node, Mapping) or depth > _MAX_DEPTH:
-        return "Any"
-    parts = node.get("allOf")
-    if isinstance(node.get("$ref"), str):
-        try:
-            return annotation(document, document.target(node).node, depth + 1)
-        except SchemaError:
-            return "Any"
-    if isinstance(parts, list) and len(parts) == 1:
-        return annotation(document, parts[0], depth + 1)
-    found = []
-    for kind in _kinds(node):
-        if kind == "array":
-            found.append(f"list[{annotation(document, node.get('items'), depth + 1)}]")
-        else:
-            found.append("dict[str, Any]" if kind == "object" else _TYPES[kind])
-    if node.get("nullable") is True and found:
-        found.append("None")
-    found = list(dict.fromkeys(sorted(found, key=lambda each: each == "None")))
-    return "Any" if not found or "Any" in found or found == ["None"] else " | ".join(found)

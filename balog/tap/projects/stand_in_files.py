@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-from balog.tap.projects.model import ApiDescription, StreamPlan
-from balog.tap.projects.python_files import client_class
+from balog.tap.projects.model import ApiDescription
 from balog.tap.projects.source_text import Code, fill, literal
 
 _RECORDS = 3
@@ -35,23 +34,19 @@ def answers(api: ApiDescription) -> dict[str, Any]:
     for plan in api.streams:
         for parent in records.get(plan.parent.name, []) if plan.parent is not None else [None]:
             path = _filled(plan.path, parent)
-            made = [sample(plan, len(records.get(plan.name, [])) + number) for number in range(1, _RECORDS + 1)]
-            records.setdefault(plan.name, []).extend(made)
+            before = records.setdefault(plan.name, [])
+            own = {name: value for name, value in plan.schema["properties"].items() if name not in plan.from_parent}
+            made = [
+                {name: sample_value(value, len(before) + number) for name, value in own.items()}
+                for number in range(1, _RECORDS + 1)
+            ]
+            before += made
             found[path] = {plan.items: made} if plan.items else made
             if plan.replication_key:
                 filters[path] = [plan.since, plan.replication_key, plan.items]
     if "token_url" in api.sign_in.settings:
         found["/token"] = {"access_token": "token-of-the-tests", "token_type": "bearer", "expires_in": 3600}
     return {"answers": found, "filters": filters}
-
-
-def sample(plan: StreamPlan, number: int) -> dict[str, Any]:
-    """Return a record of a stream, without the properties from its parent."""
-    return {
-        name: sample_value(schema, number)
-        for name, schema in plan.schema["properties"].items()
-        if name not in plan.from_parent
-    }
 
 
 def sample_value(schema: Mapping[str, Any], number: int, depth: int = 0) -> Any:
@@ -84,23 +79,15 @@ def _filled(path: str, parent: Any) -> str:
 
 
 def test_file(package: str, api: ApiDescription) -> str:
-    """Return the tests: discovery, a sync, the client, and the practices of Singer."""
+    """Return the tests: discovery, a sync, and the practices of Singer."""
     config = {**sample_config(api), "base_url": Code("source.url")}
     if "token_url" in api.sign_in.settings:
         config["token_url"] = Code('f"{source.url}/token"')
     counts = {plan.name: _RECORDS * (_RECORDS if plan.parent is not None else 1) for plan in api.streams}
-    paths = {plan.path: plan for plan in api.streams if plan.parent is None}
-    methods = [
-        each.name
-        for each in api.operations
-        if each.verb == "GET" and each.path in paths and not any(part.is_required for part in each.parameters)
-    ]
     return fill(
         "test_tap.py",
         package=package,
         name=package.replace("_", "-"),
-        client=client_class(package),
         config=literal(config, 4, len("return ")),
         counts=literal(counts, 0, len("RECORDS: dict[str, int] = ")),
-        methods=literal(methods, 0, len("LISTS: list[str] = ")),
     )

@@ -178,8 +178,13 @@ def select(
         metadata = metadata_of(entry)
         root = metadata.setdefault((), {})
         root["selected"] = wanted
-        if wanted and not root.get("forced-replication-method") and not entry.get("replication_method"):
-            _choose_method(entry, root)
+        given = (root.get("forced-replication-method"), entry.get("replication_method"), root.get("replication-method"))
+        if wanted and not any(given):  # as database taps leave it to users
+            valid = root.get("valid-replication-keys")
+            key = replication_key_of(entry) or (valid[0] if isinstance(valid, list) and valid else "")
+            root["replication-method"] = "INCREMENTAL" if key else "FULL_TABLE"
+            if key:
+                root.setdefault("replication-key", key)
         for name in properties_of(entry):
             own = metadata.setdefault(("properties", name), {})
             if inclusion_of(entry, name) != "unsupported":
@@ -190,17 +195,6 @@ def select(
             _select_in_schema(entry, wanted, left_out.get(id_of(entry)))
         entry["metadata"] = [{"breadcrumb": list(crumb), "metadata": value} for crumb, value in metadata.items()]
     return made
-
-
-def _choose_method(entry: Document, root: Document) -> None:
-    """Set the replication method where the tap leaves the choice to users, as database taps do."""
-    if "replication-method" in root:
-        return
-    valid = root.get("valid-replication-keys")
-    key = replication_key_of(entry) or (valid[0] if isinstance(valid, list) and valid else "")
-    root["replication-method"] = "INCREMENTAL" if key else "FULL_TABLE"
-    if key:
-        root.setdefault("replication-key", key)
 
 
 def as_properties(document: Document) -> Document:

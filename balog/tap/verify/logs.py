@@ -27,7 +27,7 @@ def place_of(trace: str) -> str:
     package is relative to the packages, another below the current folder to that; else its path has two parts.
     """
     frames = _FRAME.findall(trace)
-    for is_own in (_is_own, _is_library, lambda path: True):
+    for is_own in (_is_own, _INSTALLED.search, lambda path: True):
         for path, line in reversed(frames):
             if is_own(path):
                 return f"{_short(path)}:{line}"
@@ -39,10 +39,6 @@ def _is_own(path: str) -> bool:
     if installed:
         return "tap" in re.split(r"[^a-z]+", rest.partition("/")[0].lower())
     return not _STANDARD.search(path) and "/bin/" not in path
-
-
-def _is_library(path: str) -> bool:
-    return bool(_INSTALLED.search(path))
 
 
 def _short(path: str) -> str:
@@ -93,7 +89,6 @@ class Logs:
 
     Args:
         leaks: searches the lines for secrets.
-        output: the name of the output in reports.
 
     Attributes:
         bytes: size of stderr; only the first 32 MiB are read.
@@ -111,9 +106,8 @@ class Logs:
         place: the file and line of the tap in the last traceback; "" if there was none.
     """
 
-    def __init__(self, leaks: Leaks, output: str = "stderr") -> None:
+    def __init__(self, leaks: Leaks) -> None:
         self._leaks = leaks
-        self._output = output
         self._splitter = LineSplitter()
         self._records: RecordAssembler[None] = RecordAssembler()
         self.bytes = 0
@@ -173,7 +167,7 @@ class Logs:
 
     def _line(self, line: bytes) -> None:
         self.lines += 1
-        self._leaks.search_line(line, self._output, self.lines)
+        self._leaks.search_line(line, "stderr", self.lines)
         for _, record in self._records.take(line, None):
             self._take(record)
 

@@ -113,7 +113,10 @@ class OutputReader:
         self._partial.append(head)
         self._partial_size += len(head)
         if self._partial_size > MAX_LINE:
-            return self._too_long()
+            self.lines += 1
+            self._add_invalid(f"longer than {MAX_LINE >> 20} MiB")
+            self._partial, self._partial_size = [], 0
+            return "line"
         if not newline:
             return ""
         lines = [b"".join(self._partial), *rest.split(b"\n")]
@@ -129,10 +132,6 @@ class OutputReader:
                 return "streams"
         return "interrupt" if 0 < self._interrupt_after <= self.records else ""
 
-    def stderr(self, data: bytes) -> None:
-        """See ``OutputHandler``."""
-        self.logs.feed(data)
-
     def close(self, *, cut: bool) -> None:
         """Read the rest of the output, unless the run was ``cut`` and its last bytes were dropped."""
         rest = b"".join(self._partial)
@@ -141,12 +140,6 @@ class OutputReader:
             self._line(rest)
             self.tail = "torn" if self.invalid_count + len(self.broken) > before else "message"
         self.logs.close()
-
-    def _too_long(self) -> str:
-        self.lines += 1
-        self._add_invalid(f"longer than {MAX_LINE >> 20} MiB")
-        self._partial, self._partial_size = [], 0
-        return "line"
 
     def _line(self, line: bytes) -> None:
         self.lines += 1

@@ -10,6 +10,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import Any, Protocol
@@ -17,6 +19,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from balog.common.errors import ConfigError
+from balog.tap.verify.logs import Logs
 
 _MARK = "BALOG_VERIFY"
 _CHUNK = 256 * 1024
@@ -45,37 +48,31 @@ class Guard:
         """Return a mark for one run: ``NAME=VALUE`` for the environment of its processes."""
         return f"{self._mark}-{next(self._runs)}"
 
-    def marked_processes(self, mark: str = "") -> list[int]:
-        """Return the ids of processes with a run's mark, or of all runs, in any session; none without /proc."""
-        found, wanted = [], (mark or self._mark).encode()
+    def marked_processes(self, mark: str) -> list[int]:
+        """Return the ids of processes with a run's mark, in any session; none without /proc."""
+        pids = []
         for place in Path("/proc").glob("[0-9]*"):
             try:
-                environment = (place / "environ").read_bytes()
-                if wanted in environment and any(
-                    each == wanted or each.startswith(wanted + b"-") for each in environment.split(b"\0")
-                ):
-                    found.append(int(place.name))
+                if mark.encode() in (place / "environ").read_bytes().split(b"\0"):
+                    pids.append(int(place.name))
             except OSError:
                 continue  # another user's, or over meanwhile
-        return found
+        return pids
 
     def kill_all(self, mark: str) -> None:
         """Kill all processes with a run's mark."""
         for pid in self.marked_processes(mark):
-            try:
+            with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
 
 
 class OutputHandler(Protocol):
-    """Receives the outputs of a run."""
+    """Receives the outputs of a run; ``logs`` has those on stderr."""
+
+    logs: Logs
 
     def stdout(self, data: bytes) -> str:
         """Handle the next bytes. Return "" to continue, ``interrupt`` to send SIGTERM, or the reason to end the run."""
-
-    def stderr(self, data: bytes) -> None:
-        """Handle the next bytes."""
 
 
 class ProcessResult(Struct, kw_only=True):
@@ -105,28 +102,28 @@ class ProcessResult(Struct, kw_only=True):
 def run(
     command: Sequence[str],
     handler: OutputHandler,
+    guard: Guard,
     *,
     timeout: float,
     grace: float,
     small_pipe: bool = False,
-    guard: Guard | None = None,
 ) -> ProcessResult:
     """Run a command until it ends, exceeds its time, or the handler ends it.
 
     Args:
         command: program and arguments; no shell is used.
         handler: receives the outputs until then. Later output is read and dropped, so that the process can end.
+        guard: finds processes that left the tap's process group.
         timeout: seconds until SIGTERM.
         grace: seconds from SIGTERM until the process and its children are killed.
         small_pipe: use a small pipe for stdout, so that the process cannot run far ahead of the reader (Linux).
-        guard: finds processes that left the tap's process group.
 
     Raises:
         ConfigError: the command cannot be started.
         RunCancelled: the guard is cancelled.
     """
-    mark = guard.new_mark() if guard is not None else ""
-    if guard is not None and guard.is_cancelled:
+    mark = guard.new_mark()
+    if guard.is_cancelled:
         raise RunCancelled
     try:
         process = subprocess.Popen(
@@ -136,24 +133,22 @@ def run(
             stderr=subprocess.PIPE,
             bufsize=0,
             start_new_session=True,
-            env={**os.environ, _MARK: mark.partition("=")[2]} if mark else None,
+            env={**os.environ, _MARK: mark.partition("=")[2]},
             pipesize=_SMALL_PIPE if small_pipe and sys.platform == "linux" else -1,
         )
     except OSError as error:
         raise ConfigError(f"cannot be run: {error.strerror or error}", source=command[0]) from None
     with process:
         try:
-            loop = _Loop(process, handler, timeout, grace, _SMALL_PIPE if small_pipe else _CHUNK, guard)
-            result = loop.run()
-            if guard is not None and guard.is_cancelled:
+            result = _Loop(process, handler, guard, timeout, grace, _SMALL_PIPE if small_pipe else _CHUNK).run()
+            if guard.is_cancelled:
                 raise RunCancelled
-            if guard is not None and not result.stopped:
+            if not result.stopped:
                 result.left_running = result.left_running or _has_leftover(guard, mark)
             return result
         finally:
             _signal_all(process, signal.SIGKILL)
-            if guard is not None:
-                guard.kill_all(mark)
+            guard.kill_all(mark)
 
 
 def _has_leftover(guard: Guard, mark: str) -> bool:
@@ -166,31 +161,23 @@ def _has_leftover(guard: Guard, mark: str) -> bool:
     return False
 
 
+@dataclass
 class _Loop:
-    def __init__(
-        self,
-        process: subprocess.Popen[bytes],
-        handler: OutputHandler,
-        timeout: float,
-        grace: float,
-        chunk: int,
-        guard: Guard | None,
-    ) -> None:
-        self.guard = guard
-        self.process = process
-        self.handler = handler
-        self.grace = grace
-        self.chunk = chunk
-        self.result = ProcessResult()
-        self.began = time.monotonic()
-        self.deadline = self.began + timeout
-        self.signalled: float | None = None
-        self.ended: float | None = None
-        self._looked = 0.0
+    process: subprocess.Popen[bytes]
+    handler: OutputHandler
+    guard: Guard
+    timeout: float
+    grace: float
+    chunk: int
+    result: ProcessResult = field(default_factory=ProcessResult)
+    began: float = field(default_factory=time.monotonic)
+    signalled: float | None = None
+    ended: float | None = None
+    sampled: float = 0.0
 
     def run(self) -> ProcessResult:
         with selectors.DefaultSelector() as selector:
-            for stream, take in ((self.process.stdout, self._stdout), (self.process.stderr, self.handler.stderr)):
+            for stream, take in ((self.process.stdout, self._stdout), (self.process.stderr, self.handler.logs.feed)):
                 assert stream is not None  # noqa: S101
                 selector.register(stream, selectors.EVENT_READ, take)
             while selector.get_map():
@@ -230,7 +217,7 @@ class _Loop:
 
     def _check_limits(self, now: float) -> bool:
         """Check time and memory. Return False to stop reading."""
-        if self.guard is not None and self.guard.is_cancelled:
+        if self.guard.is_cancelled:
             _signal_all(self.process, signal.SIGKILL)
             return False
         if self.ended is None and self.process.poll() is not None:
@@ -240,10 +227,10 @@ class _Loop:
                 return True
             self.result.left_running = True
             return False
-        if now - self._looked >= _EACH:
-            self._looked = now
+        if now - self.sampled >= _EACH:
+            self.sampled = now
             self.result.peak_memory = max(self.result.peak_memory, _peak_memory(self.process.pid))
-        if self.signalled is None and now >= self.deadline:
+        if self.signalled is None and now >= self.began + self.timeout:
             self._stop("timeout")
         elif self.signalled is not None and now - self.signalled >= self.grace:
             self.result.was_killed = True
@@ -252,10 +239,8 @@ class _Loop:
 
 
 def _signal_all(process: subprocess.Popen[Any], number: int) -> None:
-    try:
+    with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, number)  # it leads a process group, which includes its children
-    except (ProcessLookupError, PermissionError):
-        pass
 
 
 def _peak_memory(pid: int) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
-from balog.common.text import cut, printable
+from balog.common.text import counted, cut, printable
 from balog.tap.verify.baseline import BaselineComparison
 from balog.tap.verify.results import GROUPS, RuleResult
 from balog.tap.verify.rules.state import advance_of
@@ -225,23 +225,21 @@ def _text_lines(report: VerifyReport, known: BaselineComparison | None) -> Itera
         yield f"  do: {_without_marks(rule.remedy)}", ""
         yield f"  source: {rule.source}", ""
         yield "", ""
-    if known is not None:
-        yield from ((line, "") for line in _baseline_lines(known))
-    yield from ((line, "") for line in _not_judged(report))
-    yield from ((line, "") for line in _stream_lines(report))
+    for line in (*(_baseline_lines(known) if known else ()), *_not_judged(report), *_stream_lines(report)):
+        yield line, ""
     parts = [f"{group} {score}" for group, score in report.groups.items() if score is not None]
     yield ", ".join(parts), ""
     counts = report.counts
-    summary = (
-        f"{report.tap}: {report.score} of 100; {_count(counts.errors, 'error')}, {_count(counts.warnings, 'warning')}, "
-        f"{counts.advice} advice; {counts.passed} rules passed, {counts.skipped} not judged"
-    )
+    broken_rules = f"{counted(counts.errors, 'error')}, {counted(counts.warnings, 'warning')}, {counts.advice} advice"
+    others = f"{counts.passed} rules passed, {counts.skipped} not judged"
+    summary = f"{report.tap}: {report.score} of 100; {broken_rules}; {others}"
     yield summary, "green" if report.score == 100 else _COLOURS["error" if counts.errors else "warning"]
 
 
 def _baseline_lines(known: BaselineComparison) -> Iterator[str]:
     rules = ", ".join(dict.fromkeys(finding.rule.id for finding in known.known))
-    yield f"baseline: {_count(len(known.new), 'new finding')}, {len(known.known)} known{f' ({rules})' if rules else ''}"
+    in_brackets = f" ({rules})" if rules else ""
+    yield f"baseline: {counted(len(known.new), 'new finding')}, {len(known.known)} known{in_brackets}"
     for finding in known.gone:
         yield f"  - gone: {finding.rule}: {f'{finding.stream}: ' if finding.stream else ''}{finding.detail}"
     yield ""
@@ -276,10 +274,6 @@ def _stream_lines(report: VerifyReport) -> Iterator[str]:
             line += f", 1 s of sync covers {span(stream.ratio)}"
         yield line
     yield ""
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}{'s' * (number != 1)}"
 
 
 def _without_marks(text: str) -> str:

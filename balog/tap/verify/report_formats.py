@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 from urllib.parse import quote
 
 import msgspec
 
-from balog.common.distribution import DISTRIBUTION
+from balog.common.distribution import installed_version
 from balog.tap.verify.baseline import fingerprint
 from balog.tap.verify.report import VerifyReport
 from balog.tap.verify.results import RuleResult, VerifyRule
@@ -50,7 +49,11 @@ def as_sarif(report: VerifyReport, known: Collection[str] = ()) -> bytes:
     rules = list({result.rule.id: result.rule for result in report.findings}.values())
     places = {rule.id: number for number, rule in enumerate(rules)}
     results = [_sarif_result(report, result, places[result.rule.id], known) for result in report.failed]
-    driver = {"name": "balog tap verify", "version": _version(), "rules": [_sarif_rule(rule) for rule in rules]}
+    driver = {
+        "name": "balog tap verify",
+        "version": installed_version(),
+        "rules": [_sarif_rule(rule) for rule in rules],
+    }
     document = {
         "$schema": _SARIF_SCHEMA,
         "version": "2.1.0",
@@ -100,10 +103,3 @@ def _place(result: RuleResult) -> tuple[str, int]:
 def _sentence(result: RuleResult) -> str:
     where = f"{result.stream}: " if result.stream else ""
     return f"{where}{result.detail}. {result.rule.remedy.replace('`', '')}"
-
-
-def _version() -> str:
-    try:
-        return version(DISTRIBUTION)
-    except PackageNotFoundError:
-        return "0"

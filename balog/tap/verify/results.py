@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 from msgspec import Struct
 
@@ -10,10 +10,7 @@ Severity = Literal["error", "warning", "advice"]
 Outcome = Literal["passed", "failed", "skipped"]
 Group = Literal["discovery", "selection", "output", "records", "state", "interruption", "failures", "observability"]
 
-GROUPS: tuple[Group, ...] = (
-    *("discovery", "selection", "output", "records"),
-    *("state", "interruption", "failures", "observability"),
-)
+GROUPS: tuple[Group, ...] = get_args(Group)
 """The groups, in the order of a report."""
 
 

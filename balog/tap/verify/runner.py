@@ -1,12 +1,11 @@
-"""Runs of a tap side by side: their slots, their files, and properties that are made once."""
+"""Runs of a tap side by side: their files, and properties that are made once."""
 
 from __future__ import annotations
 
 import os
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import cached_property
 from itertools import count
 from pathlib import Path
@@ -34,32 +33,6 @@ class made_once(cached_property[Made]):  # a decorator
             return super().__get__(owner, kind) if found is self else found
 
 
-class Slots:
-    """Limits how many runs there are at a time.
-
-    Attributes:
-        limit: the number; it may change at any time.
-    """
-
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
-        self._taken = 0
-        self._free = threading.Condition()
-
-    @contextmanager
-    def one(self) -> Iterator[None]:
-        """Wait for a slot, and hold it."""
-        with self._free:
-            self._free.wait_for(lambda: self._taken < self.limit)
-            self._taken += 1
-        try:
-            yield
-        finally:
-            with self._free:
-                self._taken -= 1
-                self._free.notify_all()
-
-
 class Runner:
     """Makes runs of a tap, from several threads, at most as many at a time as the options have jobs.
 
@@ -79,7 +52,9 @@ class Runner:
         self._on_run = on_run
         self._folder = tempfile.TemporaryDirectory(prefix="balog-verify-")
         self._guard = Guard()
-        self._slots = Slots(options.jobs or default_jobs())
+        self._jobs = options.jobs or default_jobs()
+        self._running = 0
+        self._changed = threading.Condition()
         self._files = count(1)
         self._config = self._config_bytes()
         self._made: list[SyncRun | CommandRun] = []
@@ -90,7 +65,7 @@ class Runner:
         return sorted(self._made, key=lambda made: made.result.began)
 
     def cancel(self) -> None:
-        """End the running runs, and begin no other."""
+        """End the running runs, and begin no other: those who wait for one get ``RunCancelled``."""
         self._guard.is_cancelled = True
 
     def close(self) -> None:
@@ -118,10 +93,6 @@ class Runner:
         self._made.append(made)
         return made
 
-    def missing_file(self, name: str) -> Path:
-        """Return a path where no file is."""
-        return Path(self._folder.name, name)
-
     def write(self, name: str, text: str) -> Path:
         """Write a file for a run."""
         path = Path(self._folder.name, f"{next(self._files)}-{name}")
@@ -133,19 +104,25 @@ class Runner:
         self, name: str, line: list[str], output: OutputHandler, timeout: float | None, *, small_pipe: bool = False
     ) -> ProcessResult:
         options = self._options
-        with self._slots.one():
+        with self._changed:
+            self._changed.wait_for(lambda: self._running < self._jobs)
+            self._running += 1
+        try:
             self._on_run(name)
-            result = run(
+            return run(
                 line,
                 output,
+                self._guard,
                 timeout=options.timeout if timeout is None else min(timeout, options.timeout),
                 grace=options.grace,
                 small_pipe=small_pipe,
-                guard=self._guard,
             )
-            if self._slots.limit > 1 and self._config_bytes() != self._config:
-                self._slots.limit = 1
-        return result
+        finally:
+            with self._changed:
+                self._running -= 1
+                if self._config_bytes() != self._config:
+                    self._jobs = 1
+                self._changed.notify_all()
 
     def _config_bytes(self) -> bytes:
         try:

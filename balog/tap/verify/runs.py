@@ -95,7 +95,3 @@ class Capture:
         """See ``OutputHandler``."""
         self.data += data
         return "bytes" if len(self.data) > _MAX_CAPTURED else ""
-
-    def stderr(self, data: bytes) -> None:
-        """See ``OutputHandler``."""
-        self.logs.feed(data)

@@ -85,11 +85,6 @@ class SyncedStream:
         """Whether records are validated."""
         return self._validator is not None
 
-    @property
-    def allows_others(self) -> bool:
-        """Whether the schema allows properties that it does not declare, as all do that do not forbid them."""
-        return self.schema.get("additionalProperties", True) is not False
-
     def add_schema(self, schema: dict[str, Any], keys: list[str], bookmarks: list[str] | None) -> None:
         """Add a SCHEMA."""
         self.schemas += 1

@@ -10,43 +10,24 @@
     class TestTapCool(TapPractices):
         pass
 
-``assert_verified(command)`` checks all rules in one test.
+To check all rules in one test, assert on the report of ``balog.tap.verify.verify``.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 
 import pytest
 
 from balog.tap.verify.options import Options
-from balog.tap.verify.report import VerifyReport, as_text
+from balog.tap.verify.report import VerifyReport
 from balog.tap.verify.rules import CHECKS
-from balog.tap.verify.verification import verify
 
-__all__ = ["TapPractices", "TapWarning", "assert_verified"]
+__all__ = ["TapPractices", "TapWarning"]
 
 
 class TapWarning(UserWarning):
     """A tap breaks a rule of severity ``warning`` or ``advice``."""
-
-
-def assert_verified(command: Sequence[str], options: Options | None = None, *, fail_under: int = 0) -> VerifyReport:
-    """Verify a tap; see ``balog.tap.verify.verify``.
-
-    Args:
-        command: the tap's command line.
-        options: limits and selection of rules.
-        fail_under: the minimum score.
-
-    Raises:
-        AssertionError: a rule of severity ``error`` failed, or the score is too low; the message is the report.
-    """
-    report = verify(command, options)
-    if not report.is_clean or report.score < fail_under:
-        raise AssertionError("\n".join(line for line, _ in as_text(report)))
-    return report
 
 
 class TapPractices:

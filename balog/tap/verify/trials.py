@@ -6,7 +6,6 @@ import json
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from balog.singer.replication_values import is_after, middle_of
@@ -51,6 +50,7 @@ class Trials:
         on_run: called with the name of each run before it starts.
 
     Attributes:
+        runner: makes the runs.
         is_older: the tap supports only ``--properties``, not ``--catalog``.
 
     Raises:
@@ -68,25 +68,19 @@ class Trials:
         self._given_catalog: Document | None = read_json(given, "--catalog") if given else None
         self.leaks = Leaks(self.config)
         self.is_older = False
-        self._runner = Runner(self.command, self.options, self.leaks, on_run or (lambda name: None))
+        self.runner = Runner(self.command, self.options, self.leaks, on_run or (lambda name: None))
         self._locks: dict[str, threading.RLock] = {}
 
     def __enter__(self) -> Trials:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._runner.close()
+    def __exit__(self, *_: object) -> None:
+        self.runner.close()
 
     @property
     def made(self) -> list[SyncRun | CommandRun]:
         """The finished runs, in the order of their starts."""
-        return self._runner.made
-
-    def cancel(self) -> None:
-        """End the running runs, and begin no other: those who wait for one get ``RunCancelled``."""
-        self._runner.cancel()
+        return self.runner.made
 
     def lock_of(self, name: str) -> threading.RLock:
         """Return the lock of a property that is made once."""
@@ -224,7 +218,7 @@ class Trials:
     def missing_config(self) -> SyncRun:
         """A sync with a config that does not exist."""
         self._with_config()
-        missing = self._runner.missing_file("no-such-config.json")
+        missing = self.runner.write("config.json", "").with_name("no-such-config.json")
         return self._sync("missing config", self.catalog, config=missing, timeout=_SHORT_RUN)
 
     @made_once
@@ -232,7 +226,7 @@ class Trials:
         """A sync with a config that is not JSON: the tap's own, truncated."""
         self._with_config()
         text = json.dumps(self.config)
-        broken = self._runner.write("config.json", text[: len(text) // 2])
+        broken = self.runner.write("config.json", text[: len(text) // 2])
         return self._sync("broken config", self.catalog, config=broken, timeout=_SHORT_RUN)
 
     @made_once
@@ -246,7 +240,7 @@ class Trials:
             for key, value in self.config.items()
             if any(path == f"$.{key}" or path.startswith((f"$.{key}.", f"$.{key}[")) for path in self.leaks.keys)
         }
-        return self._sync("bare config", self.catalog, config=self._runner.write("config.json", json.dumps(kept)))
+        return self._sync("bare config", self.catalog, config=self.runner.write("config.json", json.dumps(kept)))
 
     @made_once
     def later_start(self) -> tuple[str, list[str], SyncRun]:
@@ -271,7 +265,7 @@ class Trials:
             for middle in sorted(middles)
         }
         middle, streams = max(streams_after.items(), key=lambda each: len(each[1]))
-        path = self._runner.write("config.json", json.dumps({**config, "start_date": middle}))
+        path = self.runner.write("config.json", json.dumps({**config, "start_date": middle}))
         return middle, streams, self._sync("later start_date", self.catalog, config=path)
 
     @made_once
@@ -317,15 +311,15 @@ class Trials:
         for option, value in (("catalog", catalog), ("properties", properties), ("state", state)):
             text = state_text if option == "state" and state_text else json.dumps(value) if value is not None else ""
             if text:
-                arguments += [f"--{option}", str(self._runner.write(f"{option}.json", text))]
+                arguments += [f"--{option}", str(self.runner.write(f"{option}.json", text))]
         known = KnownStreams(
             replication_keys={stream: replication_key_of(entry) for stream, entry in self.entries.items()},
             ids={stream: id_of(entry) for stream, entry in self.entries.items()},
             state=state,
         )
         line = self.command.line(*arguments, config=config)
-        return self._runner.sync(name, line, known, interrupt_after=interrupt_after, timeout=timeout)
+        return self.runner.sync(name, line, known, interrupt_after=interrupt_after, timeout=timeout)
 
     def _ask(self, name: str, *arguments: str, timeout: float | None = None, bare: bool = False) -> CommandRun:
         line = [*self.command.base, *arguments] if bare else self.command.line(*arguments)
-        return self._runner.ask(name, line, timeout=timeout)
+        return self.runner.ask(name, line, timeout=timeout)

@@ -71,7 +71,7 @@ def _judge(trials: Trials, checks: list[Check]) -> list[RuleResult]:
             }
             results |= {id: future.result() for id, future in waiting.items()}
         except BaseException:
-            trials.cancel()
+            trials.runner.cancel()
             pool.shutdown(cancel_futures=True)
             raise
     for check in checks:

@@ -4,6 +4,9 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import Any
+
+from balog.tap.verify import Options, VerifyReport, verify
 
 TAP = Path(__file__).parent / "sinful_tap.py"
 SECRET = "tok-123-hush"
@@ -140,6 +143,11 @@ def command(config: Path, *defects: str) -> list[str]:
     """Return the command of the tap with defects."""
     named = [word for defect in defects for word in ("--sin", defect)]
     return [sys.executable, "-S", "-E", str(TAP), "--config", str(config), *named]
+
+
+def verified(config: Path, *defects: str, **options: Any) -> VerifyReport:
+    """Verify the tap with defects."""
+    return verify(command(config, *defects), Options(**{"timeout": 20, "grace": 0.2, **options}))
 
 
 ALSO: dict[str, set[str]] = {

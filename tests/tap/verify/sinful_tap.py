@@ -37,6 +37,7 @@ if sins & {"number marks", "decimal marks"}:
     ORDERS["properties"]["updated_at"] = {"type": "integer" if "number marks" in sins else "string"}
 SHOPS = {"type": "object", "properties": {"id": {"type": "integer"}, "name": {"type": ["null", "string"]}}}
 COUNT = 1200 if "many orders and quiet" in sins else 6000 if "ignores sigterm" in sins else 200
+TRACE = "Traceback (most recent call last):\n  File 'x.py', line 1, in f\n"
 term = False
 
 
@@ -211,42 +212,31 @@ def main():
         raise StopIteration
     if "selects all" in sins:
         chosen = {"orders": set(ORDERS["properties"]), "shops": set(SHOPS["properties"])}
-    if "logs secret" in sins:
-        log("INFO", f"GET https://api.example?token={config['token']}")
-    if "logs basic" in sins:
-        log("INFO", "Authorization: Basic " + base64.b64encode(f"someone:{config['token']}".encode()).decode())
-    if "logs dsn" in sins:
-        log("INFO", "logging in with hush-in-a-url")
-    if "logs pat" in sins:
-        log("INFO", f"pat {config['pat']}")
-    if "logs key" in sins:
-        log("INFO", f"key {config['key']}")
-    if "logs guess" in sins:
-        log("INFO", f"signing in by {config['door']} now")
-    if "logs a part" in sins:
-        log("INFO", f"session=a{config['token']}b")
-    if "logs oracle" in sins:
-        log("INFO", "signing in by hush-oracle")
-    if "logs a line of a key" in sins:
-        log("INFO", config["private_key"].splitlines()[1])
-    if "logs urlencoded" in sins:
-        log("INFO", "GET /?q=p%26ss-hush")
-    if "logs public texts" in sins:
-        log("INFO", f"reading orders of production from {config['base']} since {config['start_date']}")
-    if "retries" in sins:
-        log("WARNING", "503 Server Error, retrying in 1 s")
-    if "gives up at warning" in sins:
-        log("WARNING", "orders: 503 on page 3, skipping the rest of the stream")
-    if "a thread dies" in sins:
-        log("INFO", "reading in threads")
-        trace = "Traceback (most recent call last):\n  File 'x.py', line 1, in run\nKeyError: 'id'\n"
-        sys.stderr.write("Exception in thread Thread-1 (read):\n" + trace)
-    if "handles an exception" in sins:
-        log("WARNING", "page 3 failed, retrying")
-        sys.stderr.write("Traceback (most recent call last):\n  File 'x.py', line 1, in get\nTimeoutError\n")
-        log("INFO", "page 3 is read")
-    if "logs error" in sins:
-        log("ERROR", "something is not quite right")
+    basic = base64.b64encode(f"someone:{config.get('token')}".encode()).decode()
+    for sin, *lines in (
+        ("logs secret", f"INFO GET https://api.example?token={config.get('token')}"),
+        ("logs basic", f"INFO Authorization: Basic {basic}"),
+        ("logs dsn", "INFO logging in with hush-in-a-url"),
+        ("logs pat", f"INFO pat {config.get('pat')}"),
+        ("logs key", f"INFO key {config.get('key')}"),
+        ("logs guess", f"INFO signing in by {config.get('door')} now"),
+        ("logs a part", f"INFO session=a{config.get('token')}b"),
+        ("logs oracle", "INFO signing in by hush-oracle"),
+        ("logs a line of a key", f"INFO {config.get('private_key', '')[20:42]}"),
+        ("logs urlencoded", "INFO GET /?q=p%26ss-hush"),
+        (
+            "logs public texts",
+            f"INFO reading orders of production from {config['base']} since {config.get('start_date')}",
+        ),
+        ("retries", "WARNING 503 Server Error, retrying in 1 s"),
+        ("gives up at warning", "WARNING orders: 503 on page 3, skipping the rest of the stream"),
+        ("a thread dies", "INFO reading in threads", "Exception in thread Thread-1 (read):", TRACE + "KeyError: 'id'"),
+        ("handles an exception", "WARNING page 3 failed, retrying", TRACE + "TimeoutError", "INFO page 3 is read"),
+        ("logs error", "ERROR something is not quite right"),
+    ):
+        if sin in sins:
+            sys.stderr.write("".join(f"{line}\n" for line in lines))
+            sys.stderr.flush()
     bookmarks = dict(state.get("bookmarks", {}))
     if "stops early at times" in sins:
         config["most"] = 150 if properties or "a_stream_of_another_tap" in bookmarks else COUNT
@@ -260,7 +250,7 @@ def main():
         log("ERROR", "the source answered 500 on page 3, stopping")
     if "fails in a traceback" in sins:
         log("ERROR", "something is not quite right")
-        sys.stderr.write("Traceback (most recent call last):\n  File 'x.py', line 1, in f\nKeyError: 'id'\n")
+        sys.stderr.write(TRACE + "KeyError: 'id'\n")
     if "fails in the end" in sins:
         fail("orders: 500 from the source")
     if "unknown stream" in sins:

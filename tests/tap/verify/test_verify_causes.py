@@ -4,26 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from balog.tap.verify import Options, VerifyReport, verify
 from balog.tap.verify.leaks import Leaks
 from balog.tap.verify.logs import Logs, place_of
 from balog.tap.verify.process import ProcessResult
 from balog.tap.verify.runs import CommandRun
-from tests.tap.verify.defects import command, write_config
+from tests.tap.verify.defects import verified
 
 OWN = 'File "/venv/lib/python3.11/site-packages/tap_foo/client.py", line 31, in get'
 SDK = 'File "/venv/lib/python3.11/site-packages/singer_sdk/tap_base.py", line 482, in sync'
 STANDARD = 'File "/usr/lib/python3.11/json/decoder.py", line 355, in raw_decode'
 SCRIPT = 'File "/venv/bin/tap-foo", line 8, in <module>'
-
-
-@pytest.fixture(scope="module")
-def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_config(tmp_path_factory.mktemp("config") / "config.json")
-
-
-def verified(config: Path, *defects: str, rules: tuple[str, ...]) -> VerifyReport:
-    return verify(command(config, *defects), Options(timeout=20, grace=0.5, rules=rules))
 
 
 @pytest.mark.parametrize(

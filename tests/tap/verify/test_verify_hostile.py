@@ -11,22 +11,14 @@ from balog.tap.verify import Options, VerifyReport, verify
 from balog.tap.verify.catalogs import read_discovery
 from balog.tap.verify.leaks import Leaks
 from balog.tap.verify.output_reader import MAX_LINE, KnownStreams, OutputReader
-from balog.tap.verify.process import Guard, run
+from balog.tap.verify.process import Guard, ProcessResult, run
+from tests.tap.verify.defects import verified
 from tests.waiting import wait_for
 
-TAP = Path(__file__).parent / "sinful_tap.py"
 
-
-def verified(tmp_path: Path, sin: str, *rules: str, timeout: float = 20) -> VerifyReport:
-    config = tmp_path / "config.json"
-    config.write_text('{"base": "x"}')
-    command = [sys.executable, "-S", "-E", str(TAP), "--config", str(config), "--sin", sin]
-    return verify(command, Options(timeout=timeout, grace=0.2, rules=rules))
-
-
-def ran(program: str, timeout: float = 20, grace: float = 0.2) -> tuple[OutputReader, object]:
-    output = OutputReader(Leaks(None), KnownStreams(), most=1000)
-    result = run([sys.executable, "-S", "-E", "-c", program], output, timeout=timeout, grace=grace)
+def ran(program: str, timeout: float = 20, most: int = 1000) -> tuple[OutputReader, ProcessResult]:
+    output = OutputReader(Leaks(None), KnownStreams(), most=most)
+    result = run([sys.executable, "-S", "-E", "-c", program], output, Guard(), timeout=timeout, grace=0.2)
     output.close(cut=result.stopped not in ("", "interrupt"))
     return output, result
 
@@ -35,20 +27,29 @@ def details(report: VerifyReport) -> dict[str, str]:
     return {finding.rule.id: finding.detail for finding in report.failed}
 
 
-def test_a_tap_that_hangs_is_ended_and_told(tmp_path: Path) -> None:
-    found = details(verified(tmp_path, "hangs", "sync-succeeds", timeout=0.5))
+def test_a_tap_that_hangs_is_ended_and_told(config: Path) -> None:
+    found = details(verified(config, "hangs", rules=("sync-succeeds",), timeout=0.5))
 
     assert found["sync-succeeds"].startswith("still running after ")
 
 
-def test_endless_junk_ends_the_run(tmp_path: Path) -> None:
-    found = details(verified(tmp_path, "endless invalid", "only-messages-on-stdout"))
+def test_endless_junk_ends_the_run(config: Path) -> None:
+    found = details(verified(config, "endless invalid", rules=("only-messages-on-stdout",)))
 
     assert found["only-messages-on-stdout"].startswith("10000 of 10000 lines are not: line 1 is no JSON object")
 
 
-def test_a_line_without_an_end_ends_the_run(tmp_path: Path) -> None:
-    found = details(verified(tmp_path, "endless line", "only-messages-on-stdout", "sync-succeeds"))
+def test_a_line_without_an_end_ends_the_run(config: Path) -> None:
+    found = details(
+        verified(
+            config,
+            "endless line",
+            rules=(
+                "only-messages-on-stdout",
+                "sync-succeeds",
+            ),
+        )
+    )
 
     assert f"longer than {MAX_LINE >> 20} MiB" in found["only-messages-on-stdout"]
     assert "sync-succeeds" in found
@@ -60,12 +61,12 @@ def test_endless_records_end_at_the_number_that_was_asked_for() -> None:
     )
 
     assert output.records == 1000
-    assert result.stopped == "records"  # type: ignore[attr-defined]
+    assert result.stopped == "records"
     assert not output.invalid
 
 
-def test_40_mb_of_stderr_pass(tmp_path: Path) -> None:
-    report = verified(tmp_path, "loud", "logs-are-bounded")
+def test_40_mb_of_stderr_pass(config: Path) -> None:
+    report = verified(config, "loud", rules=("logs-are-bounded",))
 
     assert "40.0 MB on stderr" in details(report)["logs-are-bounded"]
 
@@ -75,15 +76,14 @@ def test_what_ignores_sigterm_is_killed() -> None:
 
     _, result = ran(program, timeout=0.3)
 
-    assert result.was_killed  # type: ignore[attr-defined]
-    assert result.code == -9  # type: ignore[attr-defined]
+    assert result.was_killed
+    assert result.code == -9
 
 
 def test_a_child_that_holds_the_pipe_is_not_waited_for() -> None:
     _, result = ran("import subprocess\nsubprocess.Popen(['sleep', '60'])")
 
-    assert result.left_running  # type: ignore[attr-defined]
-    assert result.code == 0  # type: ignore[attr-defined]
+    assert (result.left_running, result.code) == (True, 0)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
@@ -95,36 +95,29 @@ def test_what_made_itself_independent_is_found_and_ended() -> None:
         "subprocess.Popen(['sleep', '60'], start_new_session=True, stdout=away, stderr=away)"
     )
 
-    result = run(
-        [sys.executable, "-S", "-E", "-c", program], OutputReader(Leaks(None), KnownStreams(), most=10),
-        timeout=20, grace=0.2, guard=guard,
-    )  # fmt: skip
+    output = OutputReader(Leaks(None), KnownStreams(), most=10)
+    result = run([sys.executable, "-S", "-E", "-c", program], output, guard, timeout=20, grace=0.2)
 
     assert result.left_running
-    wait_for(lambda: not guard.marked_processes())
+    wait_for(lambda: not guard.marked_processes(f"{guard._mark}-1"))
 
 
 def test_a_tap_that_closes_its_outputs_and_goes_on_is_ended() -> None:
     _, result = ran("import os, time\nos.close(1); os.close(2); time.sleep(60)", timeout=0.3)
 
-    assert result.stopped == "timeout"  # type: ignore[attr-defined]
+    assert result.stopped == "timeout"
 
 
-def test_a_tap_that_a_signal_ends_is_no_success(tmp_path: Path) -> None:
+def test_a_tap_that_a_signal_ends_is_no_success(config: Path) -> None:
     program = "import os\nos.kill(os.getpid(), 11)"
-    config = tmp_path / "config.json"
-    config.write_text("{}")
-
     report = verify([sys.executable, "-c", program, "--config", str(config)], Options(rules=("discovery-succeeds",)))
 
     assert details(report)["discovery-succeeds"] == "ended by signal 11, and nothing on stderr"
 
 
-def test_streams_without_end_end_the_run(tmp_path: Path) -> None:
+def test_streams_without_end_end_the_run() -> None:
     program = 'n = 0\nwhile True:\n print(\'{"type": "RECORD", "stream": "s%d", "record": {}}\' % n); n += 1'
-    output = OutputReader(Leaks(None), KnownStreams(), most=100_000)
-
-    result = run([sys.executable, "-S", "-E", "-c", program], output, timeout=20, grace=0.2)
+    output, result = ran(program, most=100_000)
 
     assert result.stopped == "streams"
     assert output.records == len(output.streams) == 10_001

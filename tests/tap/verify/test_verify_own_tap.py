@@ -3,8 +3,7 @@
 import sys
 from pathlib import Path
 
-from balog.tap.verify import Options
-from balog.tap.verify.testing import assert_verified
+from balog.tap.verify import Options, verify
 
 TAP = Path(__file__).parent / "own_tap.py"
 OPTIONS = Options(states=1, rules=("discovery", "output", "records", "state"))
@@ -15,7 +14,9 @@ def test_a_tap_of_the_toolkit_keeps_to_every_practice(tmp_path: Path) -> None:
     config = tmp_path / "config.json"
     config.write_text('{"account": "a", "access_token": "hush-hush-1", "start_date": "2026-11-20T00:00:00Z"}')
 
-    report = assert_verified([sys.executable, str(TAP), "--config", str(config)], OPTIONS, fail_under=100)
+    report = verify([sys.executable, str(TAP), "--config", str(config)], OPTIONS)
+
+    assert (report.score, report.failed) == (100, [])
 
     skipped = {finding.rule.id for finding in report.findings if finding.outcome == "skipped"}
     assert skipped <= {"state-comes-on-the-way"}

@@ -1,7 +1,6 @@
 """The report: its score, its JSON, its lines; and verifying from pytest."""
 
 import json
-import sys
 from importlib import resources
 from pathlib import Path
 
@@ -12,22 +11,17 @@ from jsonschema import Draft202012Validator
 from balog.common.errors import ConfigError
 from balog.tap.verify import Options, VerifyReport, verify
 from balog.tap.verify.report import as_text
-from balog.tap.verify.testing import TapPractices, TapWarning, assert_verified
+from balog.tap.verify.testing import TapPractices, TapWarning
 from tests.ci_scripts import ci_script
+from tests.tap.verify.defects import command as tap_with
 
 write_schema = ci_script("config_schemas").write_schema
 
-TAP = Path(__file__).parent / "sinful_tap.py"
-
 
 @pytest.fixture(scope="module")
-def command(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+def command(config: Path) -> list[str]:
     """A tap with a doubled key, an ERROR in its log and no --about."""
-    config = tmp_path_factory.mktemp("config") / "config.json"
-    config.write_text('{"base": "x"}')
-    sins = ("doubled keys", "logs error", "no about")
-    words = [word for sin in sins for word in ("--sin", sin)]
-    return [sys.executable, "-S", "-E", str(TAP), "--config", str(config), *words]
+    return tap_with(config, "doubled keys", "logs error", "no about")
 
 
 OPTIONS = Options(rules=("records", "clean-run-has-no-errors", "about-is-printed", "bookmark-advances"))
@@ -85,10 +79,7 @@ def test_the_lines_say_what_is_wrong_what_to_do_and_by_whom(report: VerifyReport
     assert lines[-1].startswith(f"sinful_tap.py: {report.score} of 100; 1 error, 1 warning, 1 advice; ")
 
 
-def test_one_reason_is_told_once_for_all_rules_that_it_keeps_from_being_judged(tmp_path: Path) -> None:
-    config = tmp_path / "config.json"
-    config.write_text("{}")
-
+def test_one_reason_is_told_once_for_all_rules_that_it_keeps_from_being_judged(config: Path) -> None:
     report = verify(["false", "--config", str(config)], Options(rules=("discovery", "records")))
 
     lines = [line for line, _ in as_text(report)]
@@ -123,15 +114,6 @@ def test_a_stream_that_never_catches_up_can_be_told_by_its_figure(
 def test_a_rule_or_group_that_does_not_exist_is_wrong_use(command: list[str]) -> None:
     with pytest.raises(ConfigError, match="--skip: there is no rule 'x'"):
         verify(command, Options(skip=("x",)))
-
-
-def test_asserting_says_the_report(command: list[str]) -> None:
-    with pytest.raises(AssertionError, match="ERROR keys-are-unique"):
-        assert_verified(command, OPTIONS)
-    only = Options(rules=("about-is-printed", "bookmark-advances"))
-    assert assert_verified(command, only).score == 85
-    with pytest.raises(AssertionError, match="85 of 100"):
-        assert_verified(command, only, fail_under=86)
 
 
 @pytest.fixture(scope="module")

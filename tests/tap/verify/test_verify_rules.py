@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from balog.tap.verify import Options, VerifyReport, verify
+from balog.tap.verify import VerifyReport
 from balog.tap.verify.rules import CHECKS
 from balog.tap.verify.trials import Trials
-from tests.tap.verify.defects import DEFECTS, LEGAL, PAIRS, SECRET, TAP, command, write_config
+from tests.tap.verify.defects import DEFECTS, LEGAL, PAIRS, SECRET, TAP, verified
 
 ALONE = {
     "memory-does-not-grow": "of records are too few",
@@ -18,16 +18,6 @@ ALONE = {
     "state-comes-on-the-way": "short",
 }
 """Rules that the clean tap gives nothing to look at."""
-
-
-@pytest.fixture(scope="module")
-def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A config with secrets."""
-    return write_config(tmp_path_factory.mktemp("config") / "config.json")
-
-
-def verified(config: Path, *sins: str, **options: object) -> VerifyReport:
-    return verify(command(config, *sins), Options(**{"timeout": 20, "grace": 0.5, **options}))  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")
@@ -164,12 +154,3 @@ def test_of_a_bare_config_secrets_are_left_alone(tmp_path: Path) -> None:
 
     assert "base is missing" in bare.output.logs.last_error
     assert bare.leaks.found.keys() == {("$.base_token", "stderr"), ("$.deep.token", "stderr")}
-
-
-def test_a_tap_whose_sync_hangs_is_waited_for_once(config: Path) -> None:
-    report = verified(config, "hangs", timeout=0.4, rules=("selection",))
-
-    assert [run.name for run in report.runs] == ["discover", "sync"]
-    assert {finding.detail for finding in report.findings if finding.rule.id == "only-selected-streams-come"} == {
-        "a sync wrote nothing in 0 s"
-    }

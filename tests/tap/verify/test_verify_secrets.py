@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from balog.tap.config.secrets import secret_texts
 from balog.tap.verify.leaks import Leaks, looks_random, secrets_of
 
 
@@ -104,3 +105,27 @@ def test_base64_is_found_at_any_offset(before: bytes, after: bytes, secret: str)
 @given(st.from_regex(r"[a-z]{2,8}([_.-][a-z]{2,8}){0,3}[0-9]{0,4}", fullmatch=True))
 def test_words_do_not_look_random(text: str) -> None:
     assert not looks_random(text)
+
+
+def test_secrets_are_known_by_their_names_also_below_one() -> None:
+    secret = {"pat": "abcdef", "github_pat": "abcdef", "db.pass": "abcdef", "key": "k-123456", "token": "tok-1234"}
+    below = {"credentials": {"phrase": "somebody"}, "list": [{"api_key": "key-1234"}]}
+    plain = {"page_token": "page-1234", "auth": "basic_auth", "path": "abcdeg", "compass": "abcdeg", "password": "x"}
+
+    paths = {f"$.{name}" for name in secret} | {"$.credentials.phrase", "$.list[0].api_key"}
+    assert set(Leaks({**secret, **below, **plain, "replication_key": "updated_at"}).keys) == paths
+
+
+def test_what_is_said_hides_secrets_and_is_one_short_line() -> None:
+    said = Leaks({"password": "open sesame"}).redact("tried open sesame\n\x1b[31m" + "x " * 500)
+
+    assert "sesame" not in said
+    assert said.isprintable()
+    assert len(said) <= 240
+
+
+def test_a_secret_s_name_is_what_redaction_says_and_an_auth_object_has_settings() -> None:
+    config = {"db_pass": "sesame-1", "userSsn": "sesame-2", "otp": "sesame-3", "auth": {"method": "oauth2"}}
+    assert Leaks({**config, "compass": "northern", "session": "default"}).keys == ["$.db_pass", "$.otp", "$.userSsn"]
+    assert set(secret_texts(config)) == {"sesame-1", "sesame-2", "sesame-3"}
+    assert set(secret_texts({"auth": "sesame-4", "session": {"token": "sesame-5"}})) == {"sesame-4", "sesame-5"}

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -83,6 +84,8 @@ def test_a_first_sync_that_hangs_is_the_only_one(config: Path) -> None:
     report = verify(command, Options(jobs=4, timeout=0.5, grace=0.2, rules=("selection", "state")))
 
     assert {run.name for run in report.runs} == {"discover", "sync"}
+    [alone] = [finding.detail for finding in report.findings if finding.rule.id == "only-selected-streams-come"]
+    assert re.fullmatch(r"a sync wrote nothing in \d s", alone)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")

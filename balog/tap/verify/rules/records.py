@@ -15,19 +15,13 @@ from balog.tap.verify.trials import Trials
 _MANY = 10  # records
 
 _with_schema = streams_with(lambda stream: stream.schemas and stream.records, "no stream with a SCHEMA wrote records")
+_validated = streams_with(lambda stream: stream.can_validate, "no stream has a valid SCHEMA", _with_schema)
 _keyed = streams_with(
     lambda stream: stream.key_properties and stream.records, "no stream with key properties wrote records"
 )
 _keyed_incremental = streams_with(
     lambda stream: stream.replication_key, "no incremental stream with key properties wrote records", _keyed
 )
-
-
-def _validated(trials: Trials) -> list[tuple[str, SyncedStream]]:
-    found = [(name, stream) for name, stream in _with_schema(trials) if stream.can_validate]
-    if not found:
-        raise Skip("no stream has a valid SCHEMA")
-    return found
 
 
 @check_each(streams, "records", "error", 6, RuleSource.SPEC)
@@ -77,7 +71,8 @@ def properties_are_declared(stream: SyncedStream) -> Iterator[Violation]:
     if others:
         count = max(stream.properties[key] for key in others)
         text = f"{len(others)} are undeclared: {', '.join(others[:5])}{_first(stream.undeclared_at)}"
-        yield Violation(text, records=count if not stream.allows_others else 0, of=stream.records)
+        is_forbidden = stream.schema.get("additionalProperties") is False
+        yield Violation(text, records=count if is_forbidden else 0, of=stream.records)
 
 
 @check_each(_with_schema, "records", "advice", 1, RuleSource.SDK_TESTS)
