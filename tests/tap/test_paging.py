@@ -39,16 +39,6 @@ def by_slices(rows: list[Any], size: int, make: Callable[[list[Any], int, bool],
     return fetch
 
 
-def test_by_cursor() -> None:
-    fetch = by_slices(ROWS, 10, lambda rows, after, more: {"data": rows, "meta": {"next": after if more else None}})
-    assert flat(pages(fetch, by_cursor("meta.next"), items="data")) == ROWS
-
-
-def test_a_cursor_that_goes_on_after_the_end_is_ended_by_what_says_more() -> None:
-    fetch = by_slices(ROWS, 10, lambda rows, after, more: {"data": rows, "next": after, "has_more": more})
-    assert flat(pages(fetch, by_cursor("next", more="has_more"), items="data")) == ROWS
-
-
 @pytest.mark.parametrize("end", ["false", "False", "0", "", 0, None, False])
 @pytest.mark.parametrize("next", [by_cursor("next", more="has_more"), by_last("id", more="has_more")])
 def test_a_flag_for_further_pages_may_be_a_text(next: Next, end: Any) -> None:
@@ -239,10 +229,6 @@ def test_links_as_the_rfc_has_them(header: str, found: dict[str, str]) -> None:
 @given(st.text(string.printable, max_size=200))
 def test_no_text_breaks_the_reading_of_links(header: str) -> None:
     assert isinstance(links(header), dict)
-
-
-def test_a_response_without_links_is_the_last_page() -> None:
-    assert flat(pages(lambda url: Response(200, {}, b"[1]", "http://x"), by_link())) == [1]
 
 
 def test_a_long_circle_under_other_cursors_is_an_error() -> None:

@@ -1,5 +1,4 @@
 import threading
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -10,6 +9,7 @@ import balog
 from balog.tap.http import Policy
 from balog.tap.patterns import concurrently
 from balog.testing import capture_events
+from tests.waiting import wait_for
 
 
 @settings(max_examples=30)
@@ -56,10 +56,7 @@ def test_an_error_comes_out_in_its_place_and_nothing_new_begins() -> None:
 
 
 def wait_until_gone(before: set[threading.Thread]) -> None:
-    end = time.monotonic() + 10
-    while any(thread.name == "balog tap" for thread in set(threading.enumerate()) - before):
-        assert time.monotonic() < end
-        time.sleep(0.001)
+    wait_for(lambda: not any(thread.name == "balog tap" for thread in set(threading.enumerate()) - before))
 
 
 def test_who_waits_for_another_try_is_woken_when_nobody_wants_it_any_more() -> None:

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 import trustme
-from msgspec import Struct
 
 from balog.common.errors import ConfigError
 from balog.tap.credentials import cookie
@@ -40,10 +39,6 @@ def client(server: HttpStandIn) -> Iterator[Client]:
         yield client
 
 
-class Contact(Struct):
-    id: int
-
-
 def answer(value: Any, **headers: str) -> Answer:
     return Answer(200, json.dumps(value).encode(), {**JSON, **headers})
 
@@ -51,7 +46,7 @@ def answer(value: Any, **headers: str) -> Answer:
 def test_an_answer_is_decoded(server: HttpStandIn, client: Client) -> None:
     server.will(answer([{"id": 1}]), answer([{"id": 2, "name": "x"}]))
     assert client.get("contacts").json() == [{"id": 1}]
-    assert client.get("/contacts").decode(list[Contact]) == [Contact(2)]
+    assert client.get("/contacts").json() == [{"id": 2, "name": "x"}]
     assert [request.path for request in server.requests] == ["/v2/contacts", "/v2/contacts"]
 
 
@@ -174,11 +169,9 @@ def test_a_packed_body_that_is_damaged(server: HttpStandIn, client: Client) -> N
 
 
 def test_what_is_no_json_says_what_came_instead(server: HttpStandIn, client: Client) -> None:
-    server.will(Answer(200, b"<html>", {"Content-Type": "text/html"}), answer({"id": "x"}))
+    server.will(Answer(200, b"<html>", {"Content-Type": "text/html"}))
     with pytest.raises(SourceError, match=r"/v2/contacts answered 200 without JSON in UTF-8 \(text/html, 6 bytes\)"):
         client.get("contacts").json()
-    with pytest.raises(SourceError, match=r"\$\.id"):
-        client.get("contacts").decode(Contact)
 
 
 @pytest.mark.parametrize("charset", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "iso-8859-1", "cp1252"])

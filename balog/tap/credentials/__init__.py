@@ -20,12 +20,10 @@ from balog.common.lazy_exports import deferred
 if TYPE_CHECKING:
     from balog.common.http.pool import ClientCertificate
     from balog.tap.credentials.authorization_code import AuthorizationCode
-    from balog.tap.credentials.client_credentials import ClientCredentials
     from balog.tap.credentials.credential import Credential, Granted, once, periodic
     from balog.tap.credentials.digest import Digest
-    from balog.tap.credentials.grant import GrantError, TokenGrant
+    from balog.tap.credentials.grant import ClientCredentials, GrantError, Password, TokenGrant
     from balog.tap.credentials.headers import Bearer, basic, bearer, cookie, header
-    from balog.tap.credentials.password import Password
     from balog.tap.credentials.query_key import QueryKey, query
     from balog.tap.credentials.refresh_token import RefreshToken
 
@@ -53,12 +51,10 @@ __all__ = [
 
 _NAMES = {
     "authorization_code": ("AuthorizationCode",),
-    "client_credentials": ("ClientCredentials",),
     "credential": ("Credential", "Granted", "once", "periodic"),
     "digest": ("Digest",),
-    "grant": ("GrantError", "TokenGrant"),
+    "grant": ("ClientCredentials", "GrantError", "Password", "TokenGrant"),
     "headers": ("Bearer", "basic", "bearer", "cookie", "header"),
-    "password": ("Password",),
     "query_key": ("QueryKey", "query"),
     "refresh_token": ("RefreshToken",),
 }

@@ -34,29 +34,25 @@ class Credential:
 
     Args:
         function: returns the credential, or a ``Granted``.
-        seconds: the age at which it is refreshed; None means never.
-        lifetime: seconds until it expires; a ``Granted`` has its own.
+        seconds: the age at which it is refreshed; it expires at 6/5 of this age. None means never. A ``Granted`` has a
+            lifetime of its own.
         clock: returns seconds and never goes back.
 
     Raises:
-        TapError: a time of 0 or less, or a lifetime shorter than the time until the refresh.
+        TapError: a time of 0 or less.
     """
 
     def __init__(
         self,
         function: Callable[[], Any],
         seconds: float | None = None,
-        lifetime: float | None = None,
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         if seconds is not None:
             check_number("a credential: seconds", seconds)
-        if seconds is not None and lifetime is not None and lifetime < seconds:
-            raise TapError(f"a credential that is refreshed after {seconds} seconds expires after {lifetime}")
         self._function = function
         self._seconds = seconds
-        self._lifetime = lifetime if lifetime is not None or seconds is None else seconds / _REFRESH_AT
         self._clock = clock
         self._name = getattr(function, "__name__", type(function).__name__)
         self._lock = threading.Lock()
@@ -142,8 +138,8 @@ class Credential:
             self._stale_at = now + min(given.seconds * _REFRESH_AT, self._seconds or float("inf"))
         else:
             self._value = given
-            self._stale_at = float("inf") if self._seconds is None else now + self._seconds
-            self._expires_at = float("inf") if self._lifetime is None else now + self._lifetime
+            seconds = float("inf") if self._seconds is None else self._seconds
+            self._stale_at, self._expires_at = now + seconds, now + seconds / _REFRESH_AT
         self._is_fetched = True
 
 
@@ -152,18 +148,14 @@ def once(function: Callable[[], Any]) -> Credential:
     return Credential(function)
 
 
-def periodic(
-    function: Callable[[], Any] | None = None, *, minutes: float = 25, lifetime_minutes: float | None = None
-) -> Any:
+def periodic(function: Callable[[], Any] | None = None, *, minutes: float = 25) -> Any:
     """Return a credential that is refreshed when it is used and older than some minutes; also a decorator.
 
     Args:
         function: see ``Credential``.
         minutes: the age at which it is refreshed; 25 suits tokens with a lifetime of half an hour.
-        lifetime_minutes: the lifetime; None means 6/5 of ``minutes``: 30 for 25.
     """
     check_number("a periodic credential: minutes", minutes)
-    lifetime = None if lifetime_minutes is None else lifetime_minutes * 60
     if function is None:
-        return lambda function: Credential(function, minutes * 60, lifetime)
-    return Credential(function, minutes * 60, lifetime)
+        return lambda function: Credential(function, minutes * 60)
+    return Credential(function, minutes * 60)

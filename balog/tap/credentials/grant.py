@@ -1,4 +1,4 @@
-"""OAuth grants (RFC 6749): what all of them share, one request to a token endpoint."""
+"""OAuth grants (RFC 6749): what all of them share, and those that store nothing."""
 
 from __future__ import annotations
 
@@ -119,6 +119,49 @@ class TokenGrant:
             return {}, {"Authorization": f"Basic {b64encode(pair.encode()).decode()}"}
         fields = {"client_id": self._id, "client_secret": self._secret}
         return {name: value for name, value in fields.items() if value}, {}
+
+
+class ClientCredentials(TokenGrant):
+    """Fetches access tokens with the id and secret of an application (RFC 6749, 4.4).
+
+    ::
+
+        Client(url, auth=bearer(ClientCredentials(token_url, config["client_id"], config["client_secret"])))
+
+    Its arguments are those of ``TokenGrant``.
+    """
+
+    name = "client_credentials"
+    advice = "it rejected the application; check client_id, client_secret and scope"
+
+    def __call__(self) -> Granted | str:
+        """See ``TokenGrant``."""
+        return self._token({"grant_type": "client_credentials"}).access
+
+
+class Password(TokenGrant):
+    """Fetches access tokens with a user's name and password (RFC 6749, 4.3), each time anew.
+
+    Refresh tokens of the server are not used, because the password can always be.
+
+    Args:
+        user: the user's name.
+        password: the user's password.
+        options: those of ``TokenGrant``.
+    """
+
+    name = "password"
+    advice = "it rejected the user or the application; check the name, the password and client_id"
+
+    def __init__(
+        self, url: str, user: str, password: str, client_id: str = "", client_secret: str = "", **options: Any
+    ) -> None:
+        super().__init__(url, client_id, client_secret, **options)
+        self._user = {"username": user, "password": password}
+
+    def __call__(self) -> Granted | str:
+        """See ``TokenGrant``."""
+        return self._token({"grant_type": "password", **self._user}).access
 
 
 def _token_of(found: Mapping[str, Any]) -> TokenAnswer:

@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from hashlib import sha256
@@ -163,27 +164,21 @@ def _uninterrupted(function: Callable[[], _Result]) -> _Result:
 
     Signals become exceptions in the main thread, so it runs in another, which the interpreter joins at exit.
     """
-    stop, is_done = threading.Event(), threading.Event()
-    results: list[_Result] = []
-    errors: list[BaseException] = []
+    stop = threading.Event()
+    outcome: Future[_Result] = Future()
     context = copy_context()
 
     def work() -> None:
         cancelled_by(stop)
         try:
-            results.append(context.run(function))
+            outcome.set_result(context.run(function))
         except BaseException as error:
-            errors.append(error)
-        finally:
-            is_done.set()
+            outcome.set_exception(error)
 
     with signals_for_main_thread():
         threading.Thread(target=work, name="balog tap credential", daemon=False).start()
     try:
-        is_done.wait()
+        return outcome.result()
     except BaseException:
         stop.set()
         raise
-    if errors:
-        raise errors[0]
-    return results[0]

@@ -103,7 +103,6 @@ class GraphQLStream(EndpointStream):
         self._is_connection = self._paging is not None and "pageInfo.endCursor" in self._paging.paths
         if self.items is None and self._is_connection:
             self.items = "nodes"
-        self._queries: dict[int, tuple[Any, str]] = {}
 
     def check(self, settings: Mapping[str, Any], has_client: bool) -> None:
         """Check that the schema is not inferred, which would need a query, and see ``EndpointStream``."""
@@ -171,27 +170,21 @@ class GraphQLStream(EndpointStream):
         return {"items": items, "field": found}
 
     def _query(self, context: Context) -> str:
-        """Return the query of a catalog's entry; it is built once."""
-        entry = context.entry
-        kept = self._queries.get(id(entry))
-        if kept is not None and kept[0] is entry:
-            return kept[1]
+        """Return the query of a catalog's entry."""
         paging = self._paging
         asked = [*(paging.paths if paging else ())]
         arguments = ", ".join(f"{name}: ${name}" for name in self._paging_types)
         own = {name: Variable(name, kind) for name, kind in self._paging_types.items()}
         declared = {**own, **self._variables}
         try:
-            selection = selection_of(PropertySelection(entry).schema, self.fields, tuple(self.from_parent))
+            selection = selection_of(PropertySelection(context.entry).schema, self.fields, tuple(self.from_parent))
         except ValueError as error:
             raise TapError(f"{self.title}: {error}") from None
         for name in reversed([*filter(None, (self.items or "").split("."))]):
             selection = f"{{ {name} {selection} }}"
         if asked:
             selection = f"{selection[:-1]}{nested(asked)} }}"
-        query = build_query(self.name, declared.values(), self._steps, arguments, selection)
-        self._queries[id(entry)] = (entry, query)
-        return query
+        return build_query(self.name, declared.values(), self._steps, arguments, selection)
 
     def _check_variables(self) -> None:
         """Check that each variable is declared, and used.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from balog.tap.endpoints.graphql_errors import body_of
@@ -69,7 +69,7 @@ class _TypeReader:
     def read(self, name: str) -> dict[str, Any] | None:
         """Return a type that has fields; None if there is none of this name."""
         if name not in self._types:
-            found = self._ask(_QUERY, {"name": name}).get("__type")
+            found = self._ask(name).get("__type")
             self._types[name] = found if isinstance(found, dict) and isinstance(found.get("fields"), list) else None
         return self._types[name]
 
@@ -105,10 +105,8 @@ class _TypeReader:
             made["type"] = ["null", made["type"]]
         return made
 
-    def _ask(self, query: str, variables: dict[str, Any]) -> dict[str, Any]:
-        document = {"query": query, "variables": variables}
-        request: Callable[..., Any] = self._client.request
-        data: dict[str, Any] = body_of(
-            request("POST", self._path, json=document, is_repeatable=True, allow=(400, 422))
-        )["data"]
+    def _ask(self, name: str) -> dict[str, Any]:
+        document = {"query": _QUERY, "variables": {"name": name}}
+        answer = self._client.request("POST", self._path, json=document, is_repeatable=True, allow=(400, 422))
+        data: dict[str, Any] = body_of(answer)["data"]
         return data

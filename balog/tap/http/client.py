@@ -52,6 +52,7 @@ class Client:
         certificate: the client's own certificate, for servers that require one (mutual TLS).
 
     Attributes:
+        base_url, policy: see above.
         connections: sends the requests.
 
     Raises:
@@ -72,14 +73,14 @@ class Client:
         ca_file: str | None = None,
         certificate: ClientCertificate | None = None,
     ) -> None:
-        self._base = _checked(base_url)
+        self.base_url = _checked(base_url)
         for name, number in {"timeout": timeout, "max_bytes": max_bytes, "max_seconds": max_seconds}.items():
             check_number(f"Client: {name}", number)
         if rate is not None:
             check_number("Client: rate", rate)
         self._headers = {"Accept": "application/json", "User-Agent": "balog-tap", **(headers or {})}
         self._auth = auth
-        self._policy = policy or Policy()
+        self.policy = policy or Policy()
         self._space = 1 / rate if rate else 0.0
         self._next_at = 0.0
         self._turn = threading.Lock()
@@ -138,7 +139,7 @@ class Client:
         endpoint = endpoint or endpoint_of(url)
         repeatable = method in IDEMPOTENT if is_repeatable is None else is_repeatable
         request = Request(method, url, sent, body, repeatable)
-        for attempt in self._policy.attempts(endpoint):
+        for attempt in self.policy.attempts(endpoint):
             with attempt:
                 try:
                     return self._once(request, endpoint, allow)
@@ -154,19 +155,9 @@ class Client:
     def is_same_server(self, url: str) -> bool:
         """Return whether a URL leads to the server of ``base_url``."""
         try:
-            return origin_of(url) == origin_of(self._base)
+            return origin_of(url) == origin_of(self.base_url)
         except ValueError:
             return False
-
-    @property
-    def base_url(self) -> str:
-        """The URL that paths are appended to."""
-        return self._base
-
-    @property
-    def policy(self) -> Policy:
-        """The retry policy."""
-        return self._policy
 
     def close(self) -> None:
         """Close the connections; further requests open new ones."""
@@ -193,7 +184,7 @@ class Client:
         raise HttpError(
             f"{request.method} {endpoint} answered {fault_of(response)}{excerpt}",
             response,
-            retryable=self._policy.is_retryable(response),
+            retryable=self.policy.is_retryable(response),
         )
 
     def _follow(self, request: Request, endpoint: str) -> tuple[Request, Response]:
@@ -244,9 +235,9 @@ class Client:
 
     def _url(self, path: str, params: Mapping[str, Any] | None) -> str:
         if "://" in path or path.startswith("//"):
-            url = self._same_server(self._base, path, "the URL leads")
+            url = self._same_server(self.base_url, path, "the URL leads")
         else:
-            url = f"{self._base.rstrip('/')}/{quote(path.lstrip('/'), _PRINTABLE)}" if path else self._base
+            url = f"{self.base_url.rstrip('/')}/{quote(path.lstrip('/'), _PRINTABLE)}" if path else self.base_url
         if params and (pairs := _pairs(params)):
             url += ("&" if urlsplit(url).query else "?") + urlencode(pairs)
         return url
@@ -254,7 +245,7 @@ class Client:
     def _same_server(self, base: str, target: str, subject: str) -> str:
         try:
             url = urljoin(base, target)
-            is_same = origin_of(url) == origin_of(self._base)
+            is_same = origin_of(url) == origin_of(self.base_url)
         except ValueError:
             raise SourceError(f"{subject} to an invalid URL") from None
         if not is_same:
@@ -266,7 +257,7 @@ class Client:
 
     @property
     def _place(self) -> str:
-        parts = urlsplit(self._base)
+        parts = urlsplit(self.base_url)
         return f"{parts.scheme}://{parts.netloc}"
 
 

@@ -8,10 +8,8 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import urlsplit
-
-import msgspec
 
 from balog.common.backoff import read_retry_after
 from balog.tap.errors import SourceError
@@ -163,9 +161,6 @@ def _causes(error: Any) -> list[Any]:
     return found
 
 
-_T = TypeVar("_T")
-
-
 @dataclass(repr=False, eq=False)
 class Response:
     """A response.
@@ -188,18 +183,8 @@ class Response:
         Raises:
             SourceError: it is not JSON.
         """
-        return self.decode(Any)
-
-    def decode(self, type: type[_T] | Any) -> Any:
-        """Decode the body as JSON of a type (of typing, or a msgspec Struct); unknown fields are ignored.
-
-        Raises:
-            SourceError: it is not JSON, or does not match the type.
-        """
         try:
-            return decode_json(self.body, self._charset, type)
-        except msgspec.ValidationError as error:
-            raise SourceError(f"{endpoint_of(self.url)} answered JSON of another type: {error}") from None
+            return decode_json(self.body, self._charset)
         except (ValueError, RecursionError):
             kind = self.headers.get("content-type", "no content type")[:80]
             raise SourceError(

@@ -6,9 +6,10 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
 from contextvars import Context, copy_context
 from queue import SimpleQueue
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 from balog.common.signals import signals_for_main_thread
 from balog.tap.errors import check_number
@@ -67,48 +68,35 @@ def concurrently(
     return _results(iter(items), function, workers)
 
 
-class _Task(Generic[_Item, _Result]):
-    def __init__(self, item: _Item) -> None:
-        self.item = item
-        self.context: Context = copy_context()  # what is bound to the log here is bound there
-        self.is_done = threading.Event()
-        self.result: _Result
-        self.error: BaseException | None = None
-
-    def run(self, function: Callable[[_Item], _Result]) -> None:
-        try:
-            self.result = self.context.run(function, self.item)
-        except BaseException as error:
-            self.error = error
-        finally:
-            self.is_done.set()
-
-
 def _results(items: Iterator[_Item], function: Callable[[_Item], _Result], workers: int) -> Iterator[_Result]:
     stop = threading.Event()
-    tasks: SimpleQueue[_Task[_Item, _Result] | None] = SimpleQueue()
-    pending: deque[_Task[_Item, _Result]] = deque()
+    tasks: SimpleQueue[tuple[_Item, Context, Future[_Result]] | None] = SimpleQueue()
+    pending: deque[Future[_Result]] = deque()
     threads: list[threading.Thread] = []
     failure: Exception | None = None  # of the items
 
     def work() -> None:
         cancelled_by(stop)
         while (task := tasks.get()) is not None:
+            item, context, outcome = task
             if not stop.is_set():
-                task.run(function)
+                try:
+                    outcome.set_result(context.run(function, item))
+                except BaseException as error:
+                    outcome.set_exception(error)
 
     try:
         while True:
             while failure is None and len(pending) < 2 * workers:
                 try:
-                    task: _Task[_Item, _Result] = _Task(next(items))
+                    item = next(items)
                 except StopIteration:
                     break
                 except Exception as error:
                     failure = error
                     break
-                pending.append(task)
-                tasks.put(task)
+                pending.append(Future())
+                tasks.put((item, copy_context(), pending[-1]))  # what is bound to the log here is bound there
                 if len(threads) < workers:
                     threads.append(threading.Thread(target=work, name="balog tap", daemon=True))
                     with signals_for_main_thread():
@@ -117,11 +105,7 @@ def _results(items: Iterator[_Item], function: Callable[[_Item], _Result], worke
                 if failure is not None:
                     raise failure
                 return
-            task = pending.popleft()
-            task.is_done.wait()
-            if task.error is not None:
-                raise task.error
-            yield task.result
+            yield pending.popleft().result()
     finally:
         stop.set()
         for _ in threads:

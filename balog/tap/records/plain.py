@@ -61,7 +61,7 @@ class Unfit:
         return f"Unfit({self.value!r})"
 
 
-def decode_json(data: bytes, charset: str = "utf-8", type: Any = Any) -> Any:
+def decode_json(data: bytes, charset: str = "utf-8") -> Any:
     """Decode JSON of a source: numbers with a fraction or an exponent are ``Decimal``, with all their digits.
 
     A number that doubles do not have, such as NaN or 1e400, is ``Unfit``, so that only its record is lost.
@@ -69,15 +69,12 @@ def decode_json(data: bytes, charset: str = "utf-8", type: Any = Any) -> Any:
     Args:
         data: the JSON. A byte order mark, or the zeros of UTF-16 and UTF-32, decide its encoding.
         charset: the declared encoding; if the data does not have it, UTF-8 is tried.
-        type: a type of typing, or a msgspec Struct.
 
     Raises:
-        ValueError: it is not JSON, or of another type (``msgspec.ValidationError``).
+        ValueError: it is not JSON.
         RecursionError: it is nested too deep.
     """
     text = _text_of(data, charset)
-    if type is not Any:
-        return msgspec.json.decode(text, type=type)
     try:
         return _decode(text)
     except msgspec.DecodeError:  # also for NaN, integers of thousands of digits, and half of a surrogate pair

@@ -7,7 +7,7 @@ import re
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import date, datetime, tzinfo
+from datetime import date, datetime, timezone, tzinfo
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -269,8 +269,6 @@ def _naive(value: Any, zone: tzinfo) -> datetime:
 
 
 def _aware(dialect: str) -> Callable[[Any], datetime]:
-    from datetime import timezone
-
     def parse(value: Any) -> datetime:
         when = _time(value)
         when = when if when.tzinfo else when.replace(tzinfo=timezone.utc)
