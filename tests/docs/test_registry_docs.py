@@ -27,7 +27,7 @@ def test_the_blocks_run(tmp_path: Path) -> None:
             assert done.returncode == 0, done.stderr
             said.append(done.stdout + done.stderr)
     assert "2 read, all valid" in said[0]
-    assert "$.id expected integer" in said[1]
+    assert '$.id is not of type "integer"' in said[1]
 
 
 def test_its_numbers_are_the_code_s() -> None:

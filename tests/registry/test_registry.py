@@ -260,17 +260,17 @@ def test_a_schema_that_was_changed_by_hand_is_read_again(tmp_path: Path) -> None
     assert registry.validator("order").check(b"{}") == []
     (tmp_path / "order" / "1.0.0.json").write_text('{"type": "object", "required": ["id"]}')
 
-    assert [fault.reason for fault in registry.validator("order").check(b"{}")] == ["'id' is missing"]
+    assert [fault.reason for fault in registry.validator("order").check(b"{}")] == ['"id" is a required property']
 
 
 def test_a_change_by_hand_to_the_same_size_is_read_again(place: str) -> None:
     registry = open_registry(place, max_age=-1)
     registry.register(order(document={"type": "object", "required": ["a"]}))
-    assert [fault.reason for fault in registry.validator("order").check(b"{}")] == ["'a' is missing"]
+    assert [fault.reason for fault in registry.validator("order").check(b"{}")] == ['"a" is a required property']
     time.sleep(0.02)  # the clock of files is coarse
     open_storage(f"{place}/order").write(b'{"type": "object", "required": ["b"]}', "1.0.0.json")
 
-    assert [fault.reason for fault in registry.validator("order").check(b"{}")] == ["'b' is missing"]
+    assert [fault.reason for fault in registry.validator("order").check(b"{}")] == ['"b" is a required property']
 
 
 def test_what_is_no_schema_is_found_out_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -131,7 +131,7 @@ def test_two_versions_of_a_message_live_apart() -> None:
     new = compile_proto(b'syntax = "proto3"; message A { string a = 1; }')
     assert old.check(b'{"a": 1}') == []
     assert new.check(b'{"a": "1"}') == []
-    assert [fault.reason for fault in new.check(b'{"a": 1}')] == ["expected string or null"]
+    assert [fault.reason for fault in new.check(b'{"a": 1}')] == ['is not of types "null", "string"']
 
 
 def test_the_same_content_is_compiled_once() -> None:

@@ -22,40 +22,36 @@ def order() -> CompiledMessage:
 @pytest.mark.parametrize(
     ("payload", "path", "reason"),
     [
-        ({"order_id": "a"}, "$", "has members that it may not have: 'order_id'"),
-        ({"nope": 1}, "$", "has members that it may not have: 'nope'"),
-        ({"orderId": 1}, "$.orderId", "expected string or null"),
-        ({"count": "1"}, "$.count", "expected integer or null"),
-        ({"count": 1 << 31}, "$.count", "is more than 2147483647"),
-        ({"count": True}, "$.count", "expected integer or null"),
-        ({"count": 1.5}, "$.count", "expected integer or null"),
+        ({"order_id": "a"}, "$", "Additional properties are not allowed ('order_id' was unexpected)"),
+        ({"nope": 1}, "$", "Additional properties are not allowed ('nope' was unexpected)"),
+        ({"orderId": 1}, "$.orderId", 'is not of types "null", "string"'),
+        ({"count": "1"}, "$.count", 'is not of types "null", "integer"'),
+        ({"count": 1 << 31}, "$.count", "is greater than the maximum of 2147483647"),
+        ({"count": True}, "$.count", 'is not of types "null", "integer"'),
+        ({"count": 1.5}, "$.count", 'is not of types "null", "integer"'),
         ({"total": "-1"}, "$.total", "has a value that its type does not have"),
-        ({"total": "01"}, "$.total", "does not match ^(0|-?[1-9][0-9]{0,19})$"),
-        ({"weight": 1e39}, "$.weight", "is more than 3.4028235e+38"),
-        ({"price": "inf"}, "$.price", r"does not match ^(-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?|NaN|-?Infinity)$"),
-        ({"price": True}, "$.price", "is none of the alternatives"),
-        ({"paid": 1}, "$.paid", "expected boolean or null"),
-        ({"blob": "é"}, "$.blob", "does not match ^[A-Za-z0-9+/_-]*={0,2}$"),
+        ({"total": "01"}, "$.total", 'does not match "^(0|-?[1-9][0-9]{0,19})$"'),
+        ({"weight": 1e39}, "$.weight", "is greater than the maximum of 3.4028235e+38"),
+        ({"price": "inf"}, "$.price", r'does not match "^(-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?|NaN|-?Infinity)$"'),
+        ({"price": True}, "$.price", "is not valid under any of the schemas listed in the 'anyOf' keyword"),
+        ({"paid": 1}, "$.paid", 'is not of types "null", "boolean"'),
+        ({"blob": "é"}, "$.blob", 'does not match "^[A-Za-z0-9+/_-]*={0,2}$"'),
         ({"blob": "a"}, "$.blob", "has a value that its type does not have"),
-        ({"color": "PINK"}, "$.color", 'expected one of ["NONE","RED",null]'),
-        ({"color": 1}, "$.color", "expected string or null"),
-        ({"lines": {}}, "$.lines", "expected array or null"),
-        ({"lines": [None]}, "$.lines[0]", "expected object"),
-        ({"lines": [{}, {"sizes": [1, "x"]}]}, "$.lines[1].sizes[1]", "expected integer"),
-        ({"byName": []}, "$.byName", "expected object or null"),
-        ({"byName": {"a b": {"sku": 1}}}, "$.byName['a b'].sku", "expected string or null"),
-        (
-            {"byNumber": {"x": "y"}},
-            "$.byNumber",
-            "has a member whose name may not be: does not match ^(0|-?[1-9][0-9]{0,19})$",
-        ),
-        ({"byTruth": {"yes": 1}}, "$.byTruth", 'has a member whose name may not be: expected one of ["true","false"]'),
+        ({"color": "PINK"}, "$.color", 'is not one of "NONE", "RED" or null'),
+        ({"color": 1}, "$.color", 'is not of types "null", "string"'),
+        ({"lines": {}}, "$.lines", 'is not of types "null", "array"'),
+        ({"lines": [None]}, "$.lines[0]", 'is not of type "object"'),
+        ({"lines": [{}, {"sizes": [1, "x"]}]}, "$.lines[1].sizes[1]", 'is not of type "integer"'),
+        ({"byName": []}, "$.byName", 'is not of types "null", "object"'),
+        ({"byName": {"a b": {"sku": 1}}}, "$.byName['a b'].sku", 'is not of types "null", "string"'),
+        ({"byNumber": {"x": "y"}}, "$.byNumber", "has a property whose name the schema forbids"),
+        ({"byTruth": {"yes": 1}}, "$.byTruth", "has a property whose name the schema forbids"),
         ({"card": "a", "cash": 1}, "$", "only one field of pay may be given"),
-        ({"at": "yesterday"}, "$.at", "is no date-time"),
-        ({"at": "2026-13-01T00:00:00Z"}, "$.at", "is no date-time"),
-        ({"took": "1 s"}, "$.took", r"does not match ^-?[0-9]{1,12}(\.[0-9]{1,9})?s$"),
-        ({"wrapped": "x"}, "$.wrapped", "does not match ^(0|-?[1-9][0-9]{0,19})$"),
-        ({"free": []}, "$.free", "expected object or null"),
+        ({"at": "yesterday"}, "$.at", 'is not a "date-time"'),
+        ({"at": "2026-13-01T00:00:00Z"}, "$.at", 'is not a "date-time"'),
+        ({"took": "1 s"}, "$.took", r'does not match "^-?[0-9]{1,12}(\.[0-9]{1,9})?s$"'),
+        ({"wrapped": "x"}, "$.wrapped", 'does not match "^(0|-?[1-9][0-9]{0,19})$"'),
+        ({"free": []}, "$.free", 'is not of types "null", "object"'),
     ],
 )
 def test_a_fault_has_its_place_and_no_value(order: CompiledMessage, payload: object, path: str, reason: str) -> None:
@@ -116,7 +112,7 @@ def test_a_field_of_another_wire_type_is_refused(order: CompiledMessage) -> None
 
 
 def test_an_enum_value_that_nobody_named_is_refused(order: CompiledMessage) -> None:
-    with pytest.raises(EventError, match=r"^\$\.color: expected string or null$"):
+    with pytest.raises(EventError, match=r'^\$\.color: is not of types "null", "string"$'):
         order.to_json(b"\x40\x09")
 
 
@@ -172,7 +168,7 @@ def test_what_proto2_requires_is_a_fault_when_it_is_missing() -> None:
         b'syntax = "proto2"; message A { required int32 my_id = 1; repeated B bs = 2; }'
         b"message B { required string s = 1; }"
     )
-    assert type_.check(b'{"bs": [{}]}') == [("$.bs[0]", "'s' is missing")]
+    assert type_.check(b'{"bs": [{}]}') == [("$.bs[0]", '"s" is a required property')]
     with pytest.raises(EventError, match=r"^\$\.myId: is required$"):
         type_.to_json(b"")
 

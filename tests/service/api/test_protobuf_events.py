@@ -110,4 +110,4 @@ def test_a_message_that_says_itself_of_which_type_it_is_is_held_against_that_one
     order = compile_proto(DISGUISED).from_json(b'{"cls_type":"order","version":"1.0.0"}')
 
     status, answer = service.post(order, "?type=disguised", **WIRE)
-    assert (status, answer["items"][0]["problems"][0]["reason"]) == (422, "'price' is missing")
+    assert (status, answer["items"][0]["problems"][0]["reason"]) == (422, '"price" is a required property')
