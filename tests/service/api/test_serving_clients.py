@@ -264,13 +264,3 @@ def test_what_trails_a_body_is_no_header_of_the_request(service):
         one.sendall(b"POST /v1/events HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks)
 
         assert answer_of(one)[0] == 202
-
-
-def test_a_client_that_asks_for_http_2_without_tls_is_told_why_its_body_is_lost(service):
-    with service.connection() as one:
-        one.sendall(head(len(ORDER), "Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c") + ORDER)
-
-        status, answer = answer_of(one)
-        assert status == 400
-        assert "Upgrade" in answer["problem"]
-        assert one.recv(1) == b""
