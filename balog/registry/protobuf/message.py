@@ -70,37 +70,18 @@ class CompiledMessage:
             found = self._broken(message)
         return _violations(found)
 
-    def to_json(self, wire: bytes) -> bytes:
-        """Convert an encoded message to stored JSON: ProtoJSON with every field that has no presence.
+    def read(self, wire: bytes) -> tuple[bytes, list[SchemaViolation]]:
+        """Convert an encoded message to stored JSON, ProtoJSON with every field that has no presence, and validate it.
 
-        Rules are not checked; see ``read``.
+        Returns:
+            The JSON, and the violations.
 
         Raises:
             EventError: the bytes are not a message of this type, have unknown fields, or have a value that JSON cannot
                 represent.
         """
-        return self._encode(self._written(wire)[1])
-
-    def read(self, wire: bytes) -> tuple[bytes, list[SchemaViolation]]:
-        """Convert an encoded message to stored JSON and validate it. Return both results.
-
-        Raises:
-            EventError: see ``to_json``.
-        """
         message, document = self._written(wire)
         return self._encode(document), _violations(self._broken(message))
-
-    def from_json(self, payload: bytes) -> bytes:
-        """Encode a payload. Rules are not checked.
-
-        Raises:
-            EventError: the payload is not JSON of this type; the error holds the first violation.
-        """
-        message, found = self._parsed(payload)
-        found = found or _missing_fields(message)
-        if found:
-            raise EventError(found[0][1], json_path(found[0][0]))
-        return bytes(message.SerializeToString(deterministic=True))
 
     def json_schema(self) -> dict[str, Any]:
         """Return the JSON Schema (draft 2020-12) of payloads as plain data."""
@@ -130,21 +111,12 @@ class CompiledMessage:
         steps, reason = describe_violation(next(self._shape.iter_errors(document)))
         return tuple(steps), reason
 
-    def decode(self, wire: bytes) -> Any:
-        """Decode a message to plain data, and skip unknown fields, as readers of protobuf do.
-
-        Raises:
-            EventError: the bytes are not a message of this type, a required field is missing, or a value cannot be
-                represented in JSON.
-        """
-        return self._written(wire, skips=True)[1]
-
-    def _written(self, wire: bytes, skips: bool = False) -> tuple[Any, Any]:
+    def _written(self, wire: bytes) -> tuple[Any, Any]:
         try:
             message = self._class.FromString(wire)
         except (DecodeError, UnicodeError):
             raise EventError(f"is no encoded {self.name}: cut off, nested too deep, or of another type") from None
-        found = _missing_fields(message) or ([] if skips else _find_unknown_fields(message, wire))
+        found = _missing_fields(message) or _find_unknown_fields(message, wire)
         if found:
             raise EventError(found[0][1], json_path(found[0][0]))
         if len(wire) // 2 * self._widest > MAX_DEFAULTS and _has_more_defaults(message, MAX_DEFAULTS):

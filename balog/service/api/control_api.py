@@ -21,7 +21,7 @@ from balog.service.api.context import ServiceContext
 from balog.service.api.endpoints import Endpoint, json_response, principal_of, with_errors
 from balog.service.api.errors import ApiError
 from balog.service.api.page import page
-from balog.service.api.tokens import Principal, Right
+from balog.service.api.tokens import Right, TokenEntry
 from balog.service.control.folder import FolderControl
 from balog.service.control.inspector import TopicView
 from balog.service.control.store import Applied, ControlError, DocumentVersion, ServiceStatus, VersionConflict
@@ -99,7 +99,7 @@ class _Endpoints:
             caller, lambda control, who: control.rollback(number, who=who, message=message, base=base)
         )
 
-    async def _change(self, caller: Principal, make: Callable[[FolderControl, str], DocumentVersion]) -> Response:
+    async def _change(self, caller: TokenEntry, make: Callable[[FolderControl, str], DocumentVersion]) -> Response:
         """Make a version in the caller's name, and answer when this service has tried it."""
         who = caller.name or "an unnamed caller on this machine"
         entry = await _call(self._service, lambda control: make(control, who))
@@ -143,9 +143,9 @@ async def _call(service: ServiceContext, ask: Callable[[FolderControl], T]) -> T
     return await run_in_threadpool(partial(ask, control))
 
 
-def _authorize(service: ServiceContext, request: Request, right: Right) -> Principal:
+def _authorize(service: ServiceContext, request: Request, right: Right) -> TokenEntry:
     caller = principal_of(service, request.headers.get("authorization", ""))
-    if not (right == "read" and caller.may("configure")):  # the right to configure includes reading the status
+    if not (right == "read" and "configure" in caller.may):  # the right to configure includes reading the status
         caller.check(right)
     return caller
 

@@ -15,7 +15,7 @@ from balog.event import Event, check_keys, decode, decode_checked, encode
 from balog.registry import PayloadValidator, Registry, Schema, SchemaViolation, UnknownTypeError, UnknownVersionError
 from balog.registry.json_schema import is_deeper
 from balog.registry.schema import InvalidSchemaError
-from balog.service.api.tokens import Principal
+from balog.service.api.tokens import TokenEntry
 from balog.service.intake.results import AcceptedEvent
 from balog.service.settings import ServiceConfig
 from balog.sinks.service import Problem
@@ -93,7 +93,7 @@ class ItemReader:
     def read(
         self,
         items: Sequence[bytes],
-        caller: Principal,
+        caller: TokenEntry,
         key: str,
         protobuf: ProtobufParameters | None,
         *,
@@ -129,7 +129,7 @@ class ItemReader:
                 found.append(reject.rejected)
         return found
 
-    def _read(self, item: bytes, caller: Principal, fresh_id: str, may_wait: bool) -> AcceptedEvent | RejectedItem:
+    def _read(self, item: bytes, caller: TokenEntry, fresh_id: str, may_wait: bool) -> AcceptedEvent | RejectedItem:
         if len(item) > self._limits.event_bytes:
             return RejectedItem(413, (Problem("$", f"{len(item)} bytes; the limit is {self._limits.event_bytes}"),))
         if is_deeper(item, self._limits.depth):
@@ -149,7 +149,7 @@ class ItemReader:
         return self._validate(event, caller, "$.payload", may_wait)
 
     def _wrap(
-        self, item: bytes, found: dict[str, Any], caller: Principal, fresh_id: str, may_wait: bool
+        self, item: bytes, found: dict[str, Any], caller: TokenEntry, fresh_id: str, may_wait: bool
     ) -> AcceptedEvent | RejectedItem:
         """Make an event from a bare payload. A payload without a version gets the latest one."""
         type = found["cls_type"]
@@ -164,7 +164,7 @@ class ItemReader:
         return self._validate(event, caller, "$", may_wait)
 
     def _read_protobuf(
-        self, item: bytes, protobuf: ProtobufParameters, caller: Principal, fresh_id: str, may_wait: bool
+        self, item: bytes, protobuf: ProtobufParameters, caller: TokenEntry, fresh_id: str, may_wait: bool
     ) -> AcceptedEvent | RejectedItem:
         if len(item) > self._limits.event_bytes:
             return RejectedItem(413, (Problem("$", f"{len(item)} bytes; the limit is {self._limits.event_bytes}"),))
@@ -198,7 +198,7 @@ class ItemReader:
     def _validate(
         self,
         event: Event,
-        caller: Principal,
+        caller: TokenEntry,
         path: str,
         may_wait: bool,
         violations: Sequence[SchemaViolation] | None = None,
@@ -289,7 +289,7 @@ class ItemReader:
                 return None
         return latest
 
-    def _schema(self, protobuf: ProtobufParameters, caller: Principal) -> Schema:
+    def _schema(self, protobuf: ProtobufParameters, caller: TokenEntry) -> Schema:
         try:
             return self._registry.get(protobuf.type, protobuf.version)
         except UnknownTypeError as error:
@@ -307,7 +307,7 @@ class _Rejected(Exception):
         self.rejected = rejected
 
 
-def _unknown(error: UnknownTypeError, caller: Principal) -> str:
+def _unknown(error: UnknownTypeError, caller: TokenEntry) -> str:
     """Return the error text, with only those known types that the caller may use."""
     return str(UnknownTypeError(error.type, [type for type in error.known if caller.is_for(type)]))
 
