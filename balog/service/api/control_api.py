@@ -16,7 +16,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from balog.common.errors import BalogError, redact_error
-from balog.service.api.bodies import read_whole
+from balog.service.api.bodies import read_body
 from balog.service.api.context import ServiceContext
 from balog.service.api.endpoints import Endpoint, json_response, principal_of, with_errors
 from balog.service.api.errors import ApiError
@@ -83,7 +83,7 @@ class _Endpoints:
     async def push(self, request: Request) -> Response:
         caller = _authorize(self._service, request, "configure")
         message, base = _text(request, "message"), _number(request, "base")
-        data = await read_whole(request, _MAX_DOCUMENT, "document")
+        data = await read_body(request.receive, request.headers, _MAX_DOCUMENT)
         _, problems = await run_in_threadpool(read_document, data)
         if problems:
             found = [{"path": one.path or "$", "reason": one.reason} for one in problems]

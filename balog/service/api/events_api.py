@@ -80,7 +80,7 @@ class EventsApi:
         key = headers.get("idempotency-key")
         if key is not None and not _KEY.fullmatch(key):
             raise ApiError(400, "Idempotency-Key: expected 1 to 200 visible characters of ASCII")
-        body = await read_body(receive, headers, self._limits, self._budget)
+        body = await read_body(receive, headers, self._limits.body_bytes, self._budget)
         size = len(body)
         try:
             service.metrics.add("body_bytes", size)
