@@ -147,7 +147,7 @@ def decode_schema(source: bytes, where: str = "") -> dict[str, Any]:
 def _violations(errors: Iterator[Any]) -> Iterator[SchemaViolation]:
     for error in errors:
         yield SchemaViolation(json_path(error.instance_path), describe_error(error))
-        yield from _nearest_alternative(error)
+        yield from _violations(iter(_nearest(error) or ()))
 
 
 def describe_violation(error: Any) -> tuple[list[str | int], str]:
@@ -157,13 +157,8 @@ def describe_violation(error: Any) -> tuple[list[str | int], str]:
     return list(error.instance_path), describe_error(error)
 
 
-def _nearest_alternative(error: Any) -> Iterator[SchemaViolation]:
-    """Yield the violations of the alternative that the value matches best, if one matches in type."""
-    if (near := _nearest(error)) is not None:
-        yield from _violations(iter(near))
-
-
 def _nearest(error: Any) -> list[Any] | None:
+    """Return the errors of the alternative that the value matches best; None if no alternative matches in type."""
     if error.kind.name not in ("anyOf", "oneOf"):
         return None
     context = getattr(error.kind, "context", None) or []

@@ -112,7 +112,6 @@ class Service:
         self.inspector = TopicInspector(inspected_topics)
         self.applier = self._make_applier()
         self.readers = DaemonExecutor(_READER_THREADS, "reading")
-        self._refreshers = DaemonExecutor(1, "registry")
         self.url = ""
         self.lost: list[str] = []
         self._server: ServiceServer | None = None
@@ -209,7 +208,6 @@ class Service:
             self._server.join()
         self.inspector.close()
         self.readers.close()
-        self._refreshers.close()
         self._closing.close()
 
     def __enter__(self) -> Service:
@@ -243,12 +241,12 @@ class Service:
         self.lost = await self.intake.stop(self.config.drain)
 
     async def _refresh(self) -> None:
-        """Refresh the registry periodically, on a thread of its own."""
+        """Refresh the registry periodically."""
         reported = ""
         while True:
             await asyncio.sleep(_REFRESH_SECONDS)
             try:
-                await self._refreshers.submit(self.registry.refresh).future
+                await self.readers.submit(self.registry.refresh).future
                 found = ""
             except Exception as error:  # if this loop ended, the registry would never be refreshed again
                 found = str(error) if isinstance(error, BalogError) else f"{type(error).__name__}"

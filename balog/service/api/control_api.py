@@ -43,13 +43,9 @@ def routes(service: ServiceContext) -> list[Route]:
     endpoints = _Endpoints(service)
     table: list[tuple[str, str, Endpoint]] = [
         ("GET", "/v1/status", endpoints.status),
-        ("GET", "/v1/config", endpoints.newest),
+        *(("GET", path, endpoints.reading(find)) for path, find in _VERSIONS.items()),
         ("POST", "/v1/config", endpoints.push),
         ("POST", "/v1/config/rollback", endpoints.rollback),
-        ("GET", "/v1/config/history", endpoints.history),
-        ("GET", "/v1/config/history/{number:int}", endpoints.entry),
-        ("GET", "/v1/config/documents/{sha}", endpoints.document),
-        ("GET", "/v1/config/services", endpoints.services),
     ]
     return [
         Route("/", endpoints.front, methods=["GET"]),
@@ -70,15 +66,14 @@ class _Endpoints:
         _authorize(self._service, request, "read")
         return json_response(await run_in_threadpool(self._reporter.status))
 
-    async def newest(self, request: Request) -> Response:
-        _authorize(self._service, request, "read")
+    def reading(self, find: Find) -> Endpoint:
+        """Return an endpoint that answers with what a function finds in the version store."""
 
-        def find(control: FolderControl) -> dict[str, Any]:
-            head = control.head()
-            document = control.document(head) if head else b"{}"
-            return {"number": head.number if head else 0, "document": msgspec.Raw(document)}
+        async def endpoint(request: Request) -> Response:
+            _authorize(self._service, request, "read")
+            return json_response(await _call(self._service, lambda control: find(control, request)))
 
-        return json_response(await _call(self._service, find))
+        return endpoint
 
     async def push(self, request: Request) -> Response:
         caller = _authorize(self._service, request, "configure")
@@ -107,26 +102,21 @@ class _Endpoints:
         applied = Applied(number=status.number, state=status.state, reason=status.reason)
         return json_response({**msgspec.to_builtins(entry), "applied": applied}, 201)
 
-    async def history(self, request: Request) -> Response:
-        _authorize(self._service, request, "read")
-        limit = _number(request, "limit", least=1, most=_MAX_ENTRIES)
-        return json_response(
-            await _call(self._service, lambda control: control.entries(100 if limit is None else limit))
-        )
 
-    async def entry(self, request: Request) -> Response:
-        _authorize(self._service, request, "read")
-        number = int(request.path_params["number"])
-        return json_response(await _call(self._service, lambda control: control.entry(number)))
+def _newest(control: FolderControl, request: Request) -> dict[str, Any]:
+    head = control.head()
+    document = control.document(head) if head else b"{}"
+    return {"number": head.number if head else 0, "document": msgspec.Raw(document)}
 
-    async def document(self, request: Request) -> Response:
-        _authorize(self._service, request, "read")
-        sha = request.path_params["sha"]
-        return json_response(msgspec.Raw(await _call(self._service, lambda control: control.named(sha))))
 
-    async def services(self, request: Request) -> Response:
-        _authorize(self._service, request, "read")
-        return json_response(await _call(self._service, lambda control: control.services()))
+Find = Callable[[FolderControl, Request], Any]
+_VERSIONS: dict[str, Find] = {
+    "/v1/config": _newest,
+    "/v1/config/history": lambda control, request: control.entries(_number(request, "limit", 1, _MAX_ENTRIES) or 100),
+    "/v1/config/history/{number:int}": lambda control, request: control.entry(request.path_params["number"]),
+    "/v1/config/documents/{sha}": lambda control, request: msgspec.Raw(control.named(request.path_params["sha"])),
+    "/v1/config/services": lambda control, request: control.services(),
+}
 
 
 def _explain(error: BalogError) -> tuple[Any, int]:
