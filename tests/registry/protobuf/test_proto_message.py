@@ -75,7 +75,6 @@ def test_type_and_version_lie_beside_the_fields(order: CompiledMessage) -> None:
 
 def test_a_message_may_have_them_as_fields_of_its_own() -> None:
     own = compile_proto(b'syntax = "proto3"; message A { string version = 1; int32 a = 2; }')
-    assert encoded(own, b'{"cls_type": "a", "version": "1.0.0"}') == b"\x0a\x051.0.0"
     assert own.read(b"\x0a\x051.0.0")[0] == b'{"version":"1.0.0","a":0}'
     assert own.read(b"")[0] == b'{"a":0}'
 
@@ -86,7 +85,7 @@ def test_a_version_that_is_no_text_is_refused() -> None:
 
 
 def test_null_is_no_value(order: CompiledMessage) -> None:
-    assert encoded(order, b'{"count": null, "lines": null, "card": null, "cash": 1, "at": null}') == b"\x70\x01"
+    assert order.check(b'{"count": null, "lines": null, "card": null, "cash": 1, "at": null}') == []
 
 
 def test_fields_without_presence_are_stored_with_their_defaults(order: CompiledMessage) -> None:
@@ -100,20 +99,20 @@ def test_fields_without_presence_are_stored_with_their_defaults(order: CompiledM
     assert "card" not in stored
 
 
-def test_an_unknown_field_is_refused_with_its_number(order: CompiledMessage) -> None:
+@pytest.mark.parametrize(
+    ("wire", "said"),
+    [
+        (b"\x4a\x03\xa0\x06\x01", "$.lines[0]: field number 100 is not in shop.Line"),
+        (b"\x12\x01a", "$: count is encoded as another type"),
+        (b"\x40\x09", '$.color: is not of types "null", "string"'),
+        (b"\x82\x01\x0c\x08" + b"\xff" * 8 + b"\x7f\x10\x00", "$.at: has a value that its type does not have"),
+    ],
+    ids=["unknown field", "another wire type", "enum value without a name", "time beyond the calendar"],
+)
+def test_what_cannot_be_stored_is_refused_with_its_place(order: CompiledMessage, wire: bytes, said: str) -> None:
     with pytest.raises(EventError) as caught:
-        order.read(b"\x4a\x03\xa0\x06\x01")[0]
-    assert str(caught.value) == "$.lines[0]: field number 100 is not in shop.Line"
-
-
-def test_a_field_of_another_wire_type_is_refused(order: CompiledMessage) -> None:
-    with pytest.raises(EventError, match=r"^\$: count is encoded as another type$"):
-        order.read(b"\x12\x01a")[0]
-
-
-def test_an_enum_value_that_nobody_named_is_refused(order: CompiledMessage) -> None:
-    with pytest.raises(EventError, match=r'^\$\.color: is not of types "null", "string"$'):
-        order.read(b"\x40\x09")[0]
+        order.read(wire)
+    assert str(caught.value) == said
 
 
 @pytest.mark.parametrize(
@@ -155,12 +154,6 @@ def test_depth_is_bounded_on_the_wire_and_in_json(order: CompiledMessage, depth:
     else:
         with pytest.raises(EventError, match="nested"):
             order.read(nested(depth))[0]
-
-
-def test_a_time_beyond_the_calendar_cannot_be_stored(order: CompiledMessage) -> None:
-    late = b"\x82\x01\x0c\x08\xff\xff\xff\xff\xff\xff\xff\xff\x7f\x10\x00"
-    with pytest.raises(EventError, match=r"^\$\.at: has a value that its type does not have$"):
-        order.read(late)[0]
 
 
 def test_what_proto2_requires_is_a_fault_when_it_is_missing() -> None:

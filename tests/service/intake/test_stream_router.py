@@ -76,11 +76,6 @@ def test_the_key_is_the_streams_or_the_run() -> None:
     assert router.route(logged).key == "r1"
 
 
-def test_a_type_that_is_seen_again_goes_where_it_went() -> None:
-    router = StreamRouter(ControlDocument(streams=(EventStream(name="a", types=("order",), where="payload.n = 1"),)))
-    assert [router.route(event(n=n)).stream for n in (1, 2, 1, 2)] == ["a", "order", "a", "order"]
-
-
 def test_types_without_end_are_not_all_remembered() -> None:
     router = StreamRouter(ControlDocument())
     for n in range(10_000):
