@@ -195,10 +195,6 @@ def split(body: bytes, form: Form, limit: int) -> Items:
 
 
 def _not_json(error: Exception, body: bytes, begin: bytes) -> ApiError:
-    if isinstance(error, UnicodeDecodeError):
-        return ApiError(400, f"the body is not UTF-8, at byte {error.start}")
-    if isinstance(error, RecursionError):
-        return ApiError(400, "the body is nested too deep")
     hint = ""
     if begin == b"{" and "trailing" in str(error) and b"\n" in body:
         hint = "; lines of events want Content-Type: application/x-ndjson"

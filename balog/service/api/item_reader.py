@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import msgspec
-from msgspec import UNSET, Raw, Struct
+from msgspec import UNSET, Raw
 
 from balog.common.errors import BalogError, EventError, MissingExtraError, split_refusal
 from balog.common.text import printable
@@ -57,17 +57,10 @@ class SchemaNotCached(Exception):
     """A schema must be fetched first, or validation may take long. Either must not delay other requests."""
 
 
-class _Top(Struct):
-    cls_type: Any = UNSET
-    version: Any = UNSET
-    schema: Any = UNSET
-
-
 _AS_ZEROS = bytes.maketrans(b"123456789", b"000000000")
 _TOO_MANY_DIGITS = b"0" * 309
 """The digits of the smallest integer that does not fit into a double."""
 
-_top_decoder = msgspec.json.Decoder(_Top)
 _members = msgspec.json.Decoder(dict[str, Raw])
 
 
@@ -140,7 +133,7 @@ class ItemReader:
         if len(item) >= len(_TOO_MANY_DIGITS) and _TOO_MANY_DIGITS in item.translate(_AS_ZEROS):
             _check_integers(found)
         if not isinstance(found, dict):
-            found = _read_members(item)
+            raise _no_object(item)
         if "cls_type" in found:
             return self._wrap(item, found, caller, fresh_id, may_wait)
         if "schema" not in found:
@@ -312,19 +305,13 @@ def _unknown(error: UnknownTypeError, caller: TokenEntry) -> str:
     return str(UnknownTypeError(error.type, [type for type in error.known if caller.is_for(type)]))
 
 
-def _read_members(item: bytes) -> dict[str, Any]:
-    """Return the members that determine the form of an item, if its other values cannot be read.
-
-    Raises:
-        EventError: not JSON, or not an object.
-    """
+def _no_object(item: bytes) -> EventError:
+    """Return why an item is not a JSON object."""
     try:
-        head: dict[str, Any] = msgspec.structs.asdict(_top_decoder.decode(item))
-    except msgspec.ValidationError:
-        raise EventError("expected a JSON object") from None
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise EventError(f"not JSON: {split_refusal(error)[0]}") from None
-    return {name: value for name, value in head.items() if value is not UNSET}
+        msgspec.json.decode(item)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        return EventError(f"not JSON: {split_refusal(error)[0]}")
+    return EventError("expected a JSON object")
 
 
 def _check_integers(document: Any) -> None:

@@ -137,16 +137,16 @@ class TestChecking:
     def faults(self, *filters):
         return [(fault.path, fault.reason) for fault in check_filters(ControlDocument(filters=filters))]
 
-    def test_filters_one_behind_the_other_are_well(self):
-        assert self.faults(config(), config(name="next", sources=("out", "other"), to="end")) == []
-
-    def test_a_name_is_there_once(self):
-        assert self.faults(config(), config(to="x")) == [
-            ("$.filters[1].name", "there are two filters 'big'; rename one")
-        ]
-
-    def test_a_source_is_there_once(self):
-        assert self.faults(config(sources=("a", "b", "a"))) == [("$.filters[0].sources[2]", "is listed twice")]
+    @pytest.mark.parametrize(
+        ("filters", "found"),
+        [
+            ([config(), config(name="next", sources=("out", "other"), to="end")], []),
+            ([config(), config(to="x")], [("$.filters[1].name", "there are two filters 'big'; rename one")]),
+            ([config(sources=("a", "b", "a"))], [("$.filters[0].sources[2]", "is listed twice")]),
+        ],
+    )
+    def test_names_and_sources_are_there_once(self, filters, found):
+        assert self.faults(*filters) == found
 
     def test_an_expression_that_is_none_is_told_with_its_place(self):
         ((path, reason),) = self.faults(config(select={"n": "payload.n +"}, cls_type="x"))
