@@ -20,7 +20,7 @@ from balog.service.api.listener import open_socket, url_of
 from balog.service.api.metrics import ServiceGauges, ServiceMetrics
 from balog.service.api.tokens import Tokens
 from balog.service.control.applier import Applier
-from balog.service.control.folder import open_version_store
+from balog.service.control.folder import FolderControl
 from balog.service.control.inspector import TopicInspector
 from balog.service.control.version_cache import open_version_cache
 from balog.service.document import ControlDocument
@@ -93,9 +93,7 @@ class Service:
             self._fallback = open_fallback(config.fallback, config.topics) if config.fallback is not None else None
             if self._fallback is not None:
                 stack.callback(self._fallback.close)
-            self.control = (
-                open_version_store(config.control, config.control_options) if config.control is not None else None
-            )
+            self.control = FolderControl(config.control, config.control_options) if config.control is not None else None
             if self.control is not None:
                 stack.callback(self.control.close)
             self.intake = EventIntake(

@@ -50,9 +50,6 @@ def check_table(config: AnyTable) -> None:
     Raises:
         ConfigError: ``path`` is the table's member.
     """
-    twice = next((at for at, topic in enumerate(config.sources) if topic in config.sources[:at]), None)
-    if twice is not None:
-        raise ConfigError("is listed twice", path=f"sources[{twice}]")
     if isinstance(config, LoadedTable):
         return
     if config.where is not None:

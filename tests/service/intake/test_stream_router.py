@@ -124,8 +124,3 @@ def test_what_is_wrong_with_a_stream_is_told_with_its_place(stream: EventStream,
         with pytest.raises(ConfigError) as told:
             StreamRouter(document)
         assert told.value.path == path
-
-
-def test_a_name_that_is_there_twice_is_told() -> None:
-    document = ControlDocument(streams=(EventStream(name="a", types=("x",)), EventStream(name="a", types=("y",))))
-    assert [error.path for error in route_problems(document)] == ["$.streams[1].name"]

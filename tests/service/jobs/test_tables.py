@@ -6,7 +6,7 @@ from balog.common import plugins
 from balog.common.errors import BalogError, ConfigError
 from balog.common.secrets import Secret
 from balog.event import Event, encode
-from balog.service.document import ClickHouseTable, LoadedTable, YTsaurusTable
+from balog.service.document import ClickHouseTable, YTsaurusTable
 from balog.service.jobs import engine_job as engine_jobs
 from balog.service.jobs.tables import TableJob, check_table
 from balog.sinks import Retrying
@@ -141,14 +141,12 @@ URL = "http://localhost:8123"
 @pytest.mark.parametrize(
     ("config", "path"),
     [
-        (ClickHouseTable(name="x", sources=("a", "a"), url=URL), "sources[1]"),
         (ClickHouseTable(name="x", sources=("a",), url=URL, where="payload."), "where"),
         (ClickHouseTable(name="x", sources=("a",), url="https://user:secret@host"), "url"),
         (
             YTsaurusTable(name="x", sources=("a",), proxy="http://u:secret@h", path="//x", token=Secret(env="T")),
             "proxy",
         ),
-        (LoadedTable(name="x", sources=("a", "a"), to="tables"), "sources[1]"),
     ],
 )
 def test_what_can_t_be_is_told_with_its_place(config, path):
