@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -160,18 +158,9 @@ def _violations(found: list[tuple[Steps, str]]) -> list[SchemaViolation]:
     return [SchemaViolation(json_path(steps), reason) for steps, reason in found[:MAX_VIOLATIONS]]
 
 
+@lru_cache(maxsize=256)
 def compile_message(source: bytes, message: str) -> CompiledMessage:
     """See ``compile_proto``."""
-    with _LOCKS[hash(source) % len(_LOCKS)]:
-        return _compiled(source, message)
-
-
-_LOCKS = [threading.Lock() for _ in range(16)]
-"""Threads that compile the same content at once wait for one protoc; others are rarely blocked."""
-
-
-@lru_cache(maxsize=256)
-def _compiled(source: bytes, message: str) -> CompiledMessage:
     pool = _pool(source)
     return CompiledMessage(descriptors.choose_message(pool, message), pool)
 
@@ -197,7 +186,7 @@ def _find_unknown_fields(message: Any, wire: bytes) -> list[tuple[Steps, str]]:
         return []
     return [
         (steps, _unknown_reason(here, field))
-        for steps, here in _walk(type(message).FromString(wire), ())
+        for steps, here in descriptors.walk(type(message).FromString(wire), ())
         for field in unknown_fields.UnknownFieldSet(here)
     ]
 
@@ -208,7 +197,7 @@ def _missing_fields(message: Any) -> list[tuple[Steps, str]]:
         return []
     return [
         ((*steps, field.json_name), "is required")
-        for steps, here in _walk(message, ())
+        for steps, here in descriptors.walk(message)
         for field in here.DESCRIPTOR.fields
         if field.is_required and not here.HasField(field.name)
     ]
@@ -221,7 +210,7 @@ def _has_more_defaults(message: Any, most: int) -> bool:
     """
     count = 0
     sizes: dict[str, int] = {}
-    for _, here in _walk(message, ()):
+    for _, here in descriptors.walk(message):
         name = here.DESCRIPTOR.full_name
         if name not in sizes:
             sizes[name] = sum(not field.has_presence for field in here.DESCRIPTOR.fields)
@@ -238,21 +227,3 @@ def _unknown_reason(message: Any, found: Any) -> str:
     if field.type == FieldDescriptor.TYPE_ENUM:
         return f"{field.name} has a value that {field.enum_type.full_name} has not"
     return f"{field.name} is encoded as another type"
-
-
-def _walk(message: Any, steps: Steps) -> Iterator[tuple[Steps, Any]]:
-    yield steps, message
-    for field, value in message.ListFields():
-        here = (*steps, field.json_name)
-        if field.message_type is None:
-            continue
-        if descriptors.is_map(field):
-            if field.message_type.fields_by_name["value"].message_type is not None:
-                for key in value:
-                    text = ("true" if key else "false") if isinstance(key, bool) else str(key)
-                    yield from _walk(value[key], (*here, text))
-        elif field.is_repeated:
-            for index, item in enumerate(value):
-                yield from _walk(item, (*here, index))
-        else:
-            yield from _walk(value, here)

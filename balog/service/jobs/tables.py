@@ -80,7 +80,7 @@ class _GuardedClickHouse:
 
 
 class TableJob(EngineJob):
-    """A :class:`balog.service.jobs.Job` that writes a table.
+    """A job that writes a table.
 
     The consumer group is ``table.NAME``. An event is acknowledged once its row is stored. An event that the database
     rejects becomes a dead letter of the topic. While the database is unreachable, events wait in the topic.

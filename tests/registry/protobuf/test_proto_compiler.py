@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
-
 import pytest
 
 from balog.registry.protobuf import compile_proto
-from balog.registry.protobuf import message as messages
 from balog.registry.schema import InvalidSchemaError
 
 
@@ -120,21 +116,3 @@ def test_two_versions_of_a_message_live_apart() -> None:
 def test_the_same_content_is_compiled_once() -> None:
     source = b'syntax = "proto3"; message Once { int32 a = 1; }'
     assert compile_proto(source, where="a") is compile_proto(source, where="b")
-
-
-def test_threads_that_meet_a_type_at_once_wait_for_one_protoc(monkeypatch: pytest.MonkeyPatch) -> None:
-    runs: list[bytes] = []
-    run_protoc = messages.run_protoc
-
-    def counted(source: bytes) -> Any:
-        runs.append(source)
-        return run_protoc(source)
-
-    monkeypatch.setattr(messages, "run_protoc", counted)
-    source = b'syntax = "proto3"; message AtOnce { int32 a = 1; }'
-
-    with ThreadPoolExecutor(4) as threads:
-        types = list(threads.map(compile_proto, [source] * 4))
-
-    assert runs == [source]
-    assert all(one is types[0] for one in types)
