@@ -15,8 +15,9 @@ from balog.cli.shared.output import reporter
 from balog.cli.shared.spark import SparkPlace, spark_options, spark_packages
 from balog.common import config as configs
 from balog.common.errors import BalogError, ConfigError
+from balog.service.control import check
 from balog.service.document import ControlDocument, Filter
-from balog.service.jobs.filters import check_filters, make_selection
+from balog.service.jobs.filters import make_selection
 from balog.sinks import SinkConfig, StoreSinkConfig, TopicSinkConfig
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def _find(document: str, name: str) -> Filter:
     if found is None:
         known = ", ".join(one.name for one in loaded.filters) or "none"
         raise ConfigError(f"no filter {name!r:.110}; there are {known:.300}", document, "$.filters")
-    for fault in check_filters(loaded):
+    for fault in check(loaded):
         if fault.path.startswith(f"$.filters[{found}]"):
             raise ConfigError(fault.reason, document, fault.path)
     return loaded.filters[found]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from typing import Any, NamedTuple
 
 from balog.registry.json_compiler import byte_ns, check_patterns, own_patterns
@@ -64,26 +65,13 @@ def measure_complexity(document: dict[str, Any], where: str = "") -> Complexity:
 
 def _refers_to_itself(document: Any) -> bool:
     """Return whether checking a value against a subschema leads to checking the same value against it again."""
-    done: set[int] = set()
-    for start in _schemas(document):
-        path: set[int] = set()
-        stack: list[tuple[Any, Iterator[Any]]] = []
-        node: Any = start
-        while True:
-            if isinstance(node, dict) and id(node) not in done:
-                if id(node) in path:
-                    return True
-                path.add(id(node))
-                stack.append((node, _same_value_schemas(document, node)))
-            while stack:
-                node = next(stack[-1][1], None)
-                if node is not None:
-                    break
-                left, _ = stack.pop()
-                path.discard(id(left))
-                done.add(id(left))
-            if not stack:
-                break
+    graph = {
+        id(schema): [id(inner) for inner in _same_value_schemas(document, schema)] for schema in _schemas(document)
+    }
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError:
+        return True
     return False
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
+from balog.registry.reasons import MASK
 from balog.registry.schema import InvalidSchemaError
 from balog.registry.subschemas import subschemas
 
@@ -40,7 +41,7 @@ def compile_schema(document: Any, *, formats: bool = True, pattern_bytes: int = 
 
     options = jsonschema_rs.RegexOptions(size_limit=pattern_bytes)
     return jsonschema_rs.validator_for(
-        document, validate_formats=formats, offline=True, pattern_options=options, mask="…"
+        document, validate_formats=formats, offline=True, pattern_options=options, mask=MASK
     )
 
 

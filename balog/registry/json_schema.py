@@ -17,9 +17,8 @@ import msgspec
 from balog.common.errors import split_refusal
 from balog.registry.complexity import Complexity, measure_complexity
 from balog.registry.json_compiler import compile_schema
-from balog.registry.reasons import describe_error, json_path, shorten
+from balog.registry.reasons import describe_error, json_path
 from balog.registry.schema import MAX_SCHEMA_BYTES, MAX_SECONDS, TOO_LONG, InvalidSchemaError, SchemaViolation
-from balog.registry.subschemas import copy_schema
 
 MAX_VIOLATIONS = 100
 _MAX_VALUES = 5_000
@@ -48,7 +47,6 @@ class JsonValidator:
     def __init__(self, schema: bytes | Mapping[str, Any], where: str = "") -> None:
         self.document = decode_schema(schema, where) if isinstance(schema, bytes) else dict(schema)
         self._complexity = measure_complexity(self.document, where)
-        self._searcher: Any = None
         self._deepest = _deepest(self._complexity)
         worst_of_byte = (self._complexity.place_ns + self._complexity.byte_ns) * 1e-9
         # A payload of fewer bytes cannot take long, whatever is in it.
@@ -67,8 +65,8 @@ class JsonValidator:
     def check(self, payload: bytes) -> list[SchemaViolation]:
         """See ``PayloadValidator``; returns at most 100 violations.
 
-        For large payloads (thousands of values) and recursive schemas with several branches, validation stops at the
-        first violation: a small payload could reach its violations in billions of ways.
+        For large payloads (thousands of values), validation stops at the first violation. For deep payloads of
+        recursive schemas with several branches, the violation has no place: it could be reached in billions of ways.
         """
         if len(payload) >= self._short and self.worst_seconds(payload) > MAX_SECONDS:
             return [SchemaViolation("$", TOO_LONG)]
@@ -81,8 +79,11 @@ class JsonValidator:
         try:
             if self.is_valid(document):
                 return []
-            values = _count_values(payload)
-            if self._complexity.branches > 1 or values > _MAX_VALUES or values * self._complexity.size > _MAX_PATHS:
+            values, branches = _count_values(payload), self._complexity.branches
+            paths = values * self._complexity.size
+            if branches > 1 and paths * branches ** depth_of(payload) > _MAX_PATHS:
+                return [SchemaViolation("$", "is not valid")]
+            if values > _MAX_VALUES or paths > _MAX_PATHS:
                 return [self._first_violation(document)]
             found = islice(_violations(iter(self._validator.iter_errors(document))), MAX_VIOLATIONS)
             return list(dict.fromkeys(found))
@@ -90,16 +91,13 @@ class JsonValidator:
             return [SchemaViolation("$", "nested too deep")]
 
     def _first_violation(self, document: Any) -> SchemaViolation:
-        """Return one violation, without looking into the alternatives of ``anyOf`` and ``oneOf``."""
         import jsonschema_rs
 
-        if self._searcher is None:
-            self._searcher = compile_schema(_without_reasons(self.document))
         try:
-            self._searcher.validate(document)
+            self._validator.validate(document)
         except jsonschema_rs.ValidationError as error:
             return SchemaViolation(json_path(error.instance_path), f"{describe_error(error)} (there may be more)")
-        return SchemaViolation("$", "is not valid")
+        raise AssertionError("the payload is not valid")
 
 
 def _deepest(complexity: Complexity) -> int:
@@ -115,7 +113,7 @@ def _validator(document: Any, where: str) -> Any:
     try:
         return compile_schema(document)
     except jsonschema_rs.ValidationError as error:
-        raise InvalidSchemaError(_rejection(error, document), where, json_path(error.instance_path)) from None
+        raise InvalidSchemaError(_rejection(error), where, json_path(error.instance_path)) from None
     except (ValueError, RecursionError) as error:
         raise InvalidSchemaError(f"not a JSON Schema: {split_refusal(error)[0]}", where) from None
 
@@ -123,26 +121,6 @@ def _validator(document: Any, where: str) -> Any:
 def _count_values(payload: bytes) -> int:
     """Return an upper bound of the number of values in a payload."""
     return payload.count(b",") + payload.count(b"{") + payload.count(b"[") + 1
-
-
-def _without_reasons(document: dict[str, Any]) -> Any:
-    """Return an equivalent schema whose errors do not describe alternatives: each ``anyOf`` is inside a double ``not``.
-
-    A ``not`` hides which members its schema evaluates, so a schema with ``unevaluated…`` becomes ``{}``.
-    """
-    try:
-        if b'"unevaluated' not in msgspec.json.encode(document):
-            wrapped = copy_schema(document, _without_choices)
-            compile_schema(wrapped)  # a reference may lead to what has another place now
-            return wrapped
-    except ValueError:
-        pass
-    return {}
-
-
-def _without_choices(schema: dict[str, Any], original: dict[str, Any]) -> dict[str, Any]:
-    choices = [{"not": {"not": {name: schema.pop(name)}}} for name in ("anyOf", "oneOf") if name in original]
-    return {**schema, "allOf": [*schema.get("allOf", []), *choices]} if choices else schema
 
 
 def decode_schema(source: bytes, where: str = "") -> dict[str, Any]:
@@ -169,7 +147,7 @@ def decode_schema(source: bytes, where: str = "") -> dict[str, Any]:
 def _violations(errors: Iterator[Any]) -> Iterator[SchemaViolation]:
     for error in errors:
         yield SchemaViolation(json_path(error.instance_path), describe_error(error))
-        yield from _nearest_alternative(error)
+        yield from _violations(iter(_nearest(error) or ()))
 
 
 def describe_violation(error: Any) -> tuple[list[str | int], str]:
@@ -179,13 +157,8 @@ def describe_violation(error: Any) -> tuple[list[str | int], str]:
     return list(error.instance_path), describe_error(error)
 
 
-def _nearest_alternative(error: Any) -> Iterator[SchemaViolation]:
-    """Yield the violations of the alternative that the value matches best, if one matches in type."""
-    if (near := _nearest(error)) is not None:
-        yield from _violations(iter(near))
-
-
 def _nearest(error: Any) -> list[Any] | None:
+    """Return the errors of the alternative that the value matches best; None if no alternative matches in type."""
     if error.kind.name not in ("anyOf", "oneOf"):
         return None
     context = getattr(error.kind, "context", None) or []
@@ -198,28 +171,11 @@ def _nearest(error: Any) -> list[Any] | None:
     return min(near, key=len) if near else None
 
 
-def _rejection(error: Any, document: Any) -> str:
-    """Return why a document is not a JSON Schema. The reason may contain values of the schema."""
-    name, message = error.kind.name, str(error.message)
-    if message.startswith("Unknown meta-schema"):
-        return "$schema is none of the drafts 4, 6, 7, 2019-09 and 2020-12"
-    if message.startswith("Pointer "):
-        return f"$ref #{shorten(message.split(chr(39))[1])} leads nowhere"
-    if " is not present in a registry" in message:
-        reference = shorten(message.split(chr(39))[1])
-        return f"$ref {reference} leads out of the document, and to no registered type such as ../order/1.0.0.json"
-    if name == "format" and "regex" in message:
-        for step in error.instance_path:
-            document = document[step] if isinstance(document, (dict, list)) and step in _keys(document) else step
-        pattern = document if isinstance(document, str) else error.instance_path[-1]
-        return f"{shorten(str(pattern))} is no pattern that runs in linear time: no look-around, no back reference"
-    if name in ("anyOf", "oneOf"):
-        return "not a JSON Schema: the value is not valid for the keyword"
+def _rejection(error: Any) -> str:
+    """Return why a document is not a JSON Schema."""
+    if error.kind.name == "format":
+        return "is no pattern that runs in linear time: no look-around, no back reference"
     return f"not a JSON Schema: {describe_error(error)}"
-
-
-def _keys(node: Any) -> Any:
-    return node if isinstance(node, dict) else range(len(node))
 
 
 def _malformed(error: Exception) -> str:
@@ -228,10 +184,13 @@ def _malformed(error: Exception) -> str:
 
 def is_deeper(document: bytes, limit: int) -> bool:
     """Return whether JSON has more than ``limit`` objects and arrays inside each other."""
-    if document.count(b"{") + document.count(b"[") <= limit:
-        return False
+    return document.count(b"{") + document.count(b"[") > limit and depth_of(document) > limit
+
+
+def depth_of(document: bytes) -> int:
+    """Return how many objects and arrays JSON has inside each other."""
     if b"\\" in document:
         document = document.replace(b"\\\\", b"").replace(b'\\"', b"")
     marks = document.translate(None, _NO_MARKS)
     outside = b"".join(marks.split(b'"')[::2])  # every second part lies between two strings
-    return max(accumulate(map(_STEPS.__getitem__, outside)), default=0) > limit
+    return max(accumulate(map(_STEPS.__getitem__, outside)), default=0)

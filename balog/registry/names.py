@@ -9,7 +9,7 @@ from typing import NamedTuple
 from semantic_version import Version
 
 from balog.common.errors import ConfigError
-from balog.registry.schema import Form
+from balog.registry.schema import Form, Schema
 
 _TYPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 _VERSION = re.compile(
@@ -61,42 +61,21 @@ def is_version(text: str) -> bool:
     return True
 
 
-def check_type(name: str) -> str:
-    """Return the name back.
+def check_names(schema: Schema) -> None:
+    """Check the type, the version and the message of a schema, which become a path.
 
     Raises:
-        ConfigError: the name is not valid for a type.
+        ConfigError: one is not valid, or the schema's form has no messages.
     """
-    if not is_type(name):
-        raise ConfigError(
-            f"{name[:100]!r} is no name for a type; expected 1 to 100 letters, digits, '.', '_' or '-', the first one "
-            "a letter or digit"
-        )
-    return name
-
-
-def check_version(text: str) -> str:
-    """Return the version back.
-
-    Raises:
-        ConfigError: the version is not valid.
-    """
-    if not is_version(text):
-        raise ConfigError(f"{text[:100]!r} is no version; expected SemVer without build metadata, such as 1.0.0")
-    return text
-
-
-def check_message(name: str, form: Form) -> str:
-    """Return the name of a message, which is a part of the file name.
-
-    Raises:
-        ConfigError: the name is not valid, or the schema's form has no messages.
-    """
-    if name and (form != "protobuf" or len(name) > 100 or not _MESSAGE.fullmatch(name)):
-        raise ConfigError(
-            f"{name[:100]!r} is no message; expected the name of one of a .proto file, such as shop.v1.Order"
-        )
-    return name
+    type, version, message = schema.type, schema.version, schema.message
+    if not is_type(type):
+        wanted = "1 to 100 letters, digits, '.', '_' or '-', the first one a letter or digit"
+        raise ConfigError(f"{type[:100]!r} is no name for a type; expected {wanted}")
+    if not is_version(version):
+        raise ConfigError(f"{version[:100]!r} is no version; expected SemVer without build metadata, such as 1.0.0")
+    if message and (schema.form != "protobuf" or len(message) > 100 or not _MESSAGE.fullmatch(message)):
+        wanted = "the name of one of a .proto file, such as shop.v1.Order"
+        raise ConfigError(f"{message[:100]!r} is no message; expected {wanted}")
 
 
 @lru_cache(maxsize=4096)

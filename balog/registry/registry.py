@@ -13,7 +13,7 @@ from balog.common.errors import BalogError, ConfigError, EventError, MissingExtr
 from balog.common.storage import StorageError, is_url
 from balog.event import check_keys
 from balog.registry.listing import UnknownTypeError, UnknownVersionError, VersionListing, quoted
-from balog.registry.names import check_message, check_type, check_version, major, order
+from balog.registry.names import check_names, major, order
 from balog.registry.schema import MAX_SCHEMA_BYTES, InvalidSchemaError, PayloadValidator, Schema
 from balog.registry.store import FolderStore, Listing, SchemaStore
 
@@ -233,9 +233,7 @@ class Registry:
 
     def check(self, schema: Schema) -> PayloadValidator:
         """Check a schema by itself, without comparing it with other versions. Raises the errors of ``register``."""
-        check_type(schema.type)
-        check_version(schema.version)
-        check_message(schema.message, schema.form)
+        check_names(schema)
         where = f"{schema.type}/{schema.version}"
         if len(schema.source) > MAX_SCHEMA_BYTES:
             raise InvalidSchemaError(f"larger than {MAX_SCHEMA_BYTES >> 20} MiB", where)

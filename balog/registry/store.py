@@ -106,18 +106,17 @@ class FolderStore:
             return sorted(
                 (prefix + entry.name, f"{entry.size}-{entry.modified}") for entry in self._storage.entries(type) or ()
             )
-        for last in (False, False, True):
-            try:
-                found = sorted(self._storage.files(lambda folder: folder == type if type else is_type(folder)))
-                return [(path, f"{size}-{self._storage.modified(path)}") for path, size in found]
-            except StorageError as error:
-                if not isinstance(error.__cause__, FileNotFoundError):
-                    raise
-                if not self._is_there():
-                    break
-                if last:  # a file that is deleted meanwhile does not empty the folder
-                    raise
-        return []
+        try:
+            return self._local_files(type)
+        except StorageError as error:
+            if not isinstance(error.__cause__, FileNotFoundError):
+                raise
+            # A file that is deleted meanwhile does not empty the folder.
+            return self._local_files(type) if self._is_there() else []
+
+    def _local_files(self, type: str) -> list[tuple[str, str]]:
+        found = sorted(self._storage.files(lambda folder: folder == type if type else is_type(folder)))
+        return [(path, f"{size}-{self._storage.modified(path)}") for path, size in found]
 
     def _is_there(self) -> bool:
         try:
@@ -133,23 +132,12 @@ class FolderStore:
         return type == schema.type and name is not None and name.version == schema.version
 
 
-class PackagedStore:
+class PackagedStore(FolderStore):
     """A read-only ``SchemaStore`` of the types that come with balog."""
 
-    place = "balog"
-
-    def listing(self) -> Listing:
-        """See ``SchemaStore``."""
-        found: Listing = {}
-        for folder in resources.files("balog.schemas").joinpath("payload").iterdir():
-            names = [parse_file_name(file.name) for file in folder.iterdir()] if folder.is_dir() else []
-            if names:
-                found[folder.name] = {name.version: StoredVersion(name) for name in names if name is not None}
-        return found
-
-    def read(self, type: str, kept: StoredVersion) -> bytes | None:
-        """See ``SchemaStore``."""
-        return resources.files("balog.schemas").joinpath("payload").joinpath(type).joinpath(str(kept.name)).read_bytes()
+    def __init__(self) -> None:
+        super().__init__(str(resources.files("balog.schemas").joinpath("payload")))
+        self.place = "balog"
 
     def create(self, schema: Schema) -> bool:
         """Reject the schema: the package is read-only.
@@ -158,6 +146,3 @@ class PackagedStore:
             InvalidSchemaError: always.
         """
         raise InvalidSchemaError("the types that come with balog are read-only; name a registry to register a type")
-
-    def close(self) -> None:
-        """Do nothing: no connection is open."""

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from balog.common.errors import ConfigError, ConfigProblems, EventError
 from balog.common.local_path import local_path
-from balog.common.text import counted
+from balog.common.text import counted, printable
 from balog.event import Event, decode
 from balog.registry import check_folder
 from balog.service.client import ServiceClient
@@ -43,7 +43,7 @@ class FailedEvent(Struct):
     def __str__(self) -> str:
         reasons = "; ".join(f"{problem.path}: {problem.reason}" for problem in self.problems)
         name = " ".join(part for part in (self.type, self.type_version) if part) or "no type"
-        return _printable(f"{name}: {reasons}: {self.data[:200].decode('utf-8', 'replace')}")
+        return printable(f"{name}: {reasons}: {self.data[:200].decode('utf-8', 'replace')}")
 
 
 class Micro:
@@ -188,11 +188,6 @@ class Micro:
     def _clean(self) -> None:
         if self._folder is not None:
             self._folder.cleanup()
-
-
-def _printable(text: str) -> str:
-    """Return a text in one line, with unprintable characters escaped."""
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
 def _read(document: ControlDocument | str | Path) -> tuple[bytes, ControlDocument]:

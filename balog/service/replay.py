@@ -16,7 +16,7 @@ from balog.event import Event, check_keys, decode, encode
 from balog.filters import Expression
 from balog.service.client import ServiceClient
 from balog.service.intake.router import FAILED_EVENTS_TOPIC
-from balog.sinks.service import Item, Problem
+from balog.sinks.service import Item
 from balog.topics import Received, Topic
 from balog.topics.redrive import Patch
 
@@ -28,7 +28,6 @@ _BATCH = 200
 class _Failed(Struct):
     data: str
     form: str
-    problems: tuple[Problem, ...] = ()
     event: str = ""
 
 

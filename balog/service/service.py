@@ -20,7 +20,7 @@ from balog.service.api.listener import open_socket, url_of
 from balog.service.api.metrics import ServiceGauges, ServiceMetrics
 from balog.service.api.tokens import Tokens
 from balog.service.control.applier import Applier
-from balog.service.control.folder import open_version_store
+from balog.service.control.folder import FolderControl
 from balog.service.control.inspector import TopicInspector
 from balog.service.control.version_cache import open_version_cache
 from balog.service.document import ControlDocument
@@ -93,9 +93,7 @@ class Service:
             self._fallback = open_fallback(config.fallback, config.topics) if config.fallback is not None else None
             if self._fallback is not None:
                 stack.callback(self._fallback.close)
-            self.control = (
-                open_version_store(config.control, config.control_options) if config.control is not None else None
-            )
+            self.control = FolderControl(config.control, config.control_options) if config.control is not None else None
             if self.control is not None:
                 stack.callback(self.control.close)
             self.intake = EventIntake(
@@ -112,7 +110,6 @@ class Service:
         self.inspector = TopicInspector(inspected_topics)
         self.applier = self._make_applier()
         self.readers = DaemonExecutor(_READER_THREADS, "reading")
-        self._refreshers = DaemonExecutor(1, "registry")
         self.url = ""
         self.lost: list[str] = []
         self._server: ServiceServer | None = None
@@ -209,7 +206,6 @@ class Service:
             self._server.join()
         self.inspector.close()
         self.readers.close()
-        self._refreshers.close()
         self._closing.close()
 
     def __enter__(self) -> Service:
@@ -243,12 +239,12 @@ class Service:
         self.lost = await self.intake.stop(self.config.drain)
 
     async def _refresh(self) -> None:
-        """Refresh the registry periodically, on a thread of its own."""
+        """Refresh the registry periodically."""
         reported = ""
         while True:
             await asyncio.sleep(_REFRESH_SECONDS)
             try:
-                await self._refreshers.submit(self.registry.refresh).future
+                await self.readers.submit(self.registry.refresh).future
                 found = ""
             except Exception as error:  # if this loop ended, the registry would never be refreshed again
                 found = str(error) if isinstance(error, BalogError) else f"{type(error).__name__}"

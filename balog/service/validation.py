@@ -12,7 +12,7 @@ from balog.common.errors import BalogError, ConfigError
 from balog.consumers.monitoring.health import read_address
 from balog.service.api.listener import is_loopback
 from balog.service.api.tokens import Tokens
-from balog.service.control.folder import open_version_store
+from balog.service.control.folder import FolderControl
 from balog.service.intake.fallback import open_fallback
 from balog.service.jobs.access import access_problems
 from balog.service.remote_registry import open_any_registry
@@ -54,9 +54,7 @@ def service_problems(config: ServiceConfig) -> Iterator[ConfigError]:
             "$.registry", lambda: open_any_registry(registry, config.registry_options).close()
         )
     if (control := config.control) is not None:
-        yield from _problems_of_opening(
-            "$.control", lambda: open_version_store(control, config.control_options).close()
-        )
+        yield from _problems_of_opening("$.control", lambda: FolderControl(control, config.control_options).close())
     if (tokens := config.tokens) is not None:
         yield from _problems_of_opening("$.tokens", lambda: Tokens(tokens))
     yield from _problems_of_opening("$.listen", lambda: _check_listen_address(config))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import resources
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Raw
@@ -14,6 +14,8 @@ from balog.event import FACILITY_VERSION, MAX_EVENT_BYTES, Event, Level, check_k
 from balog.registry import Registry, SchemaViolation, UnknownTypeError, UnknownVersionError, open_registry
 from balog.registry.json_schema import JsonValidator
 from balog.topics.base import Message, Topic
+
+T = TypeVar("T")
 
 Check = Callable[[Event], None]
 """Raises EventError for an invalid event."""
@@ -63,19 +65,20 @@ def wrap(line: bytes, channel: str, level: Level, members: Mapping[str, Any]) ->
         raise EventError(f"expected a JSON object: {error}") from None
 
 
-def publish_each(topic: Topic, batch: Sequence[Message], refuse: Refuse) -> int:
-    """Publish a batch without messages that the topic can never accept; return the number of new messages.
+def publish_parts(publish: Callable[[Sequence[Message]], T], batch: Sequence[Message], refuse: Refuse) -> Iterator[T]:
+    """Publish a batch without messages that the topic can never accept; yield the result of each part of it.
 
     A backend that accepts a part of a batch, rejects the rest and does not keep ids may store that part twice.
     """
     try:
-        return topic.publish(batch)
+        yield publish(batch)
     except MessageError as error:
         if len(batch) == 1:
             refuse(batch[0], error)
-            return 0
+            return
         half = len(batch) // 2
-        return publish_each(topic, batch[:half], refuse) + publish_each(topic, batch[half:], refuse)
+        yield from publish_parts(publish, batch[:half], refuse)
+        yield from publish_parts(publish, batch[half:], refuse)
 
 
 class MessageBatch(NamedTuple):
@@ -99,11 +102,11 @@ def publish_all(topic: Topic, messages: Iterable[Message], refuse: Refuse) -> It
         batch.append(message)
         size += len(message.body)
         if len(batch) >= _BATCH or size >= _BATCH_BYTES:
-            new = publish_each(topic, batch, count)
+            new = sum(publish_parts(topic.publish, batch, count))
             yield MessageBatch(len(batch) - refused, new)
             batch, size, refused = [], 0, 0
     if batch:
-        new = publish_each(topic, batch, count)
+        new = sum(publish_parts(topic.publish, batch, count))
         yield MessageBatch(len(batch) - refused, new)
 
 

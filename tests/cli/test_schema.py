@@ -166,9 +166,9 @@ def test_every_fault_of_every_line_is_told_without_its_value(registered: str) ->
     done = run("validate", "lines.jsonl.gz", "--registry", registered)
     assert done.returncode == 1
     told = done.stdout.splitlines()
-    assert told[0] == "lines.jsonl.gz: line 2: $.id: expected integer"
+    assert told[0] == 'lines.jsonl.gz: line 2: $.id: is not of type "integer"'
     assert told[1].startswith("lines.jsonl.gz: line 3: $: not JSON")
-    assert told[2] == "lines.jsonl.gz: line 4: $.payload: 'id' is missing"
+    assert told[2] == 'lines.jsonl.gz: line 4: $.payload: "id" is a required property'
     assert told[3].startswith("lines.jsonl.gz: line 5: $.cls_type: the registry knows no type 'nope'; there are")
     assert told[4].startswith("lines.jsonl.gz: line 6: $.version: the registry has no version '7.0.0' of order")
     assert told[5] == "lines.jsonl.gz: line 7: $: 'cls_type' is missing"
@@ -188,7 +188,7 @@ def test_a_type_may_be_named_for_payloads_that_do_not_say(registered: str) -> No
 def test_a_draft_is_tried_before_it_is_registered() -> None:
     done = run("validate", "-", "--schema", write("draft.json", ORDER), feed=b'{"id": "x"}\n')
 
-    assert (done.returncode, done.stdout) == (1, "<stdin>: line 1: $.id: expected integer\n")
+    assert (done.returncode, done.stdout) == (1, '<stdin>: line 1: $.id: is not of type "integer"\n')
 
 
 def test_a_draft_that_is_none_is_wrong_use() -> None:

@@ -96,7 +96,7 @@ def test_a_token_is_shown_once_with_its_entry_beside(tmp_path: Path):
 
     filed = CliRunner().invoke(main, ["token", "add", "ci", "--file", str(tmp_path / "tokens.json")])
     assert filed.stderr == ""
-    assert Tokens(tmp_path / "tokens.json").principal(f"Bearer {filed.stdout.strip()}").may("send")
+    assert Tokens(tmp_path / "tokens.json").principal(f"Bearer {filed.stdout.strip()}").may == ("send",)
 
 
 def test_a_name_that_a_token_can_t_have_is_refused():

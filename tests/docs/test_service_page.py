@@ -40,4 +40,4 @@ def test_its_commands_run_and_what_is_sent_is_answered_so(tmp_path: Path, monkey
     answer["items"][0]["id"] = shown["items"][0]["id"]
     assert (status, answer) == (202, shown)
     assert shown.keys() == set(Answer.__struct_fields__)
-    assert len(tokens.Tokens("tokens.json")._principals) == 2
+    assert len(tokens.Tokens("tokens.json")._entries) == 2

@@ -19,7 +19,7 @@ from balog.event import decode
 from balog.registry import open_registry
 from balog.service.api.bodies import split
 from balog.service.api.item_reader import ItemReader
-from balog.service.api.tokens import ANONYMOUS, Principal
+from balog.service.api.tokens import ANONYMOUS, TokenEntry
 from balog.service.intake.results import AcceptedEvent
 from balog.service.settings import ServiceConfig
 from tests.broker.test_pipe import run as run_pipe
@@ -112,7 +112,7 @@ def test_an_event_is_read_only_if_every_reader_sees_the_same_payload(members: Me
     assert "twice" not in refusal
 
 
-ONLY_SALE = Principal("shop", ("send",), ("sale*",))
+ONLY_SALE = TokenEntry(name="shop", hash="", types=("sale*",))
 
 
 @examples(100)

@@ -34,7 +34,7 @@ def test_a_reference_to_a_registered_type_holds_payloads_against_it(tmp_path: Pa
         validator = registry.validator("order")
 
         assert validator.check(b'{"customer": {"name": "a"}}') == []
-        assert validator.check(b'{"customer": {"name": ""}}') == [("$.customer.name", "is shorter than 1 characters")]
+        assert validator.check(b'{"customer": {"name": ""}}') == [("$.customer.name", "is shorter than 1 character")]
         assert json.loads(registry.original("order").source) == order(reference)
 
 
@@ -46,7 +46,7 @@ def test_a_reference_may_lead_into_the_other_type_and_through_further_ones(tmp_p
     with open_registry(str(tmp_path)) as registry:
         found = registry.validator("list").check(b'{"first": {"next": {"next": {"name": ""}}}}')
 
-    assert found == [("$.first.next.next.name", "is shorter than 1 characters")]
+    assert found == [("$.first.next.next.name", "is shorter than 1 character")]
 
 
 @pytest.mark.parametrize(
@@ -54,9 +54,9 @@ def test_a_reference_may_lead_into_the_other_type_and_through_further_ones(tmp_p
     [
         ("../customer/9.0.0.json", "the registry has no version '9.0.0' of customer"),
         ("../nobody/1.0.0.json", "the registry knows no type 'nobody'"),
-        ("../customer/1.0.0.json#/$defs/none", "leads nowhere"),
-        ("https://example.com/a.json", "leads out of the document"),
-        ("../../etc/passwd", "leads out of the document"),
+        ("../customer/1.0.0.json#/$defs/none", "does not exist"),
+        ("https://example.com/a.json", "is not present in a registry"),
+        ("../../etc/passwd", "is not present in a registry"),
     ],
 )
 def test_a_reference_to_what_is_not_there_is_refused(tmp_path: Path, reference: str, said: str):
@@ -84,7 +84,7 @@ def test_the_commands_follow_references(tmp_path: Path):
     words = ["--registry", str(tmp_path)]
     for command in (["validate", "p.jsonl"], ["validate", "--schema", "draft.json", "p.jsonl"]):
         run = CliRunner().invoke(main, ["schema", *(str(tmp_path / w) if "." in w else w for w in command), *words])
-        assert "$.customer: 'name' is missing" in run.output
+        assert '$.customer: "name" is a required property' in run.output
     run = CliRunner().invoke(main, ["schema", "check", "order/1.0.0", str(tmp_path / "draft.json"), *words])
     assert run.exit_code == 0
 

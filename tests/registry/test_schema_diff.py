@@ -40,7 +40,6 @@ CASES: list[tuple[Any, Any, tuple[str, str, str]]] = [
     ({**TEXT, "minLength": 2}, {**TEXT, "minLength": 1}, ("$", "minLength was lowered from 2 to 1", "+")),
     (TEXT, {**TEXT, "format": "date"}, ("$", "format 'date' was added", "-")),
     ({**TEXT, "pattern": "a"}, {**TEXT, "pattern": "b"}, ("$", "pattern changed from 'a' to 'b'", "-+")),
-    (TEXT, {**TEXT, "description": "words"}, ("$", "description was added", "")),
     (objects(a=TEXT), objects(a=TEXT, b=TEXT), ("$.b", "optional property 'b' was added", "-")),
     (objects(a=TEXT, b=TEXT), objects(a=TEXT), ("$.b", "property 'b' was removed", "+")),
     (objects(a=TEXT), {**objects(a=TEXT), "required": ["a"]}, ("$.a", "property 'a' was made required", "-")),

@@ -72,21 +72,6 @@ class TestGunicorn:
         assert server.pid not in processes
         assert len(runs) == (1 if is_preloaded else len(processes))
 
-    def test_a_stop_waits_for_the_request_in_flight_and_delivers_its_events(self, tmp_path: Path) -> None:
-        write_page_files("log-in-flask.md", tmp_path, "shop.py", "gunicorn.conf.py")
-        port = free_port()
-        with running(tmp_path, *self.command(port)) as server:
-            wait_for(lambda: is_up(port))
-            with ThreadPoolExecutor(1) as pool:
-                answer = pool.submit(get, port, "/wait/1.0")
-                wait_for(lambda: on_channel(file_events(tmp_path), "shop.waiting"))
-                server.terminate()
-                assert answer.result()[0] == 200
-            assert server.wait(30) == 0
-        events = logged(tmp_path)
-        assert [event.header.channel for event in events] == ["shop.waiting", "http.request"]
-        assert events[1].payload["fields"]["seconds"] >= 1
-
     def test_a_worker_that_times_out_delivers_what_it_logged(self, tmp_path: Path) -> None:
         write_page_files("log-in-flask.md", tmp_path, "shop.py", "gunicorn.conf.py")
         port = free_port()
@@ -151,19 +136,6 @@ class TestUvicorn:
             server.wait(30)
         check(tmp_path, ids)
 
-    def test_a_stop_waits_for_the_request_in_flight_and_delivers_its_events(self, tmp_path: Path) -> None:
-        write_page_files("log-in-fastapi.md", tmp_path, "api.py")
-        port = free_port()
-        with running(tmp_path, *self.command(port)) as server:
-            wait_for(lambda: is_up(port))
-            with ThreadPoolExecutor(1) as pool:
-                answer = pool.submit(get, port, "/wait/1.0")
-                wait_for(lambda: on_channel(file_events(tmp_path), "api.waiting"))
-                server.terminate()
-                assert answer.result()[0] == 200
-            assert server.wait(30) in (0, -signal.SIGTERM)
-        assert [event.header.channel for event in logged(tmp_path)] == ["api.waiting", "http.request"]
-
     def test_a_reload_delivers_what_the_old_code_logged(self, tmp_path: Path) -> None:
         write_page_files("log-in-fastapi.md", tmp_path, "api.py")
         port, program = free_port(), tmp_path / "api.py"
@@ -187,3 +159,29 @@ class TestUvicorn:
             server.wait(30)
         check(tmp_path, before | after)
         assert len(set(contexts(file_events(tmp_path), "process"))) == 2
+
+
+@pytest.mark.parametrize(
+    ("page", "files", "server", "name"),
+    [
+        ("log-in-flask.md", ("shop.py", "gunicorn.conf.py"), TestGunicorn(), "shop"),
+        ("log-in-fastapi.md", ("api.py",), TestUvicorn(), "api"),
+    ],
+    ids=["gunicorn", "uvicorn"],
+)
+def test_a_stop_waits_for_the_request_in_flight_and_delivers_its_events(
+    tmp_path: Path, page: str, files: tuple[str, ...], server: TestGunicorn | TestUvicorn, name: str
+) -> None:
+    write_page_files(page, tmp_path, *files)
+    port = free_port()
+    with running(tmp_path, *server.command(port)) as process:
+        wait_for(lambda: is_up(port))
+        with ThreadPoolExecutor(1) as pool:
+            answer = pool.submit(get, port, "/wait/1.0")
+            wait_for(lambda: on_channel(file_events(tmp_path), f"{name}.waiting"))
+            process.terminate()
+            assert answer.result()[0] == 200
+        assert process.wait(30) in (0, -signal.SIGTERM)
+    events = logged(tmp_path)
+    assert [event.header.channel for event in events] == [f"{name}.waiting", "http.request"]
+    assert events[1].payload["fields"]["seconds"] >= 1

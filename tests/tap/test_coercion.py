@@ -104,8 +104,8 @@ def test_a_decimal_is_a_number_of_its_digits():
 @pytest.mark.parametrize(
     ("schema", "given", "reason"),
     [
-        ({"type": "number", "exclusiveMinimum": 0.1}, Decimal("0.1"), "is not more than 0.1"),
-        ({"type": "array", "uniqueItems": True}, [0.1, Decimal("0.1")], "has an item twice"),
+        ({"type": "number", "exclusiveMinimum": 0.1}, Decimal("0.1"), "is less than or equal to the minimum of 0.1"),
+        ({"type": "array", "uniqueItems": True}, [0.1, Decimal("0.1")], "has non-unique elements"),
         ({"type": "integer"}, "x1", "expected an integer, got a string"),
         ({"type": "integer"}, "1_000", "expected an integer, got a string"),
         ({"type": "integer"}, 1.5, "expected an integer, got a number with a fraction"),
@@ -122,18 +122,18 @@ def test_a_decimal_is_a_number_of_its_digits():
         ({"type": "string", "format": "date-time"}, "11/12/2026", "format date-time"),
         ({"type": "string", "format": "date-time"}, "2026-02-30T00:00:00Z", "format date-time"),
         ({"type": "string", "format": "date"}, "2026-11-20T07:00:00Z", "format date"),
-        ({"enum": ["a", 1]}, True, 'expected one of ["a",1]'),
-        ({"const": 1}, 2, "expected 1"),
-        ({"type": "integer", "minimum": 3}, "2", "is less than 3"),
-        ({"type": "integer", "minimum": 3, "exclusiveMinimum": True}, 3, "is not more than 3"),
-        ({"type": "number", "multipleOf": 0.1}, 0.35, "is no multiple of 0.1"),
+        ({"enum": ["a", 1]}, True, 'is not one of "a" or 1'),
+        ({"const": 1}, 2, "1 was expected"),
+        ({"type": "integer", "minimum": 3}, "2", "is less than the minimum of 3"),
+        ({"type": "integer", "minimum": 3, "exclusiveMinimum": True}, 3, "is less than or equal to the minimum of 3"),
+        ({"type": "number", "multipleOf": 0.1}, 0.35, "is not a multiple of 0.1"),
         ({"type": "string", "maxLength": 2}, "abc", "is longer than 2 characters"),
-        ({"type": "string", "pattern": "^a"}, "b", "does not match ^a"),
-        ({"type": "string", "pattern": r"(\w+)\1\1$"}, "a" * 4000 + "b", "takes too many steps for its pattern"),
-        ({"type": "array", "uniqueItems": True}, [1, 1.0], "has an item twice"),
-        ({"not": {"type": "string"}}, "a", "is what it may not be"),
-        ({"oneOf": [{"type": "integer"}, {"minimum": 1}]}, 3, "is more than one of the alternatives"),
-        (False, 1, "may not be there"),
+        ({"type": "string", "pattern": "^a"}, "b", 'does not match "^a"'),
+        ({"type": "string", "pattern": r"(\w+)\1\1$"}, "a" * 4000 + "b", "Max limit for backtracking count exceeded"),
+        ({"type": "array", "uniqueItems": True}, [1, 1.0], "has non-unique elements"),
+        ({"not": {"type": "string"}}, "a", '{"type":"string"} is not allowed for …'),
+        ({"oneOf": [{"type": "integer"}, {"minimum": 1}]}, 3, "is valid under more than one of the schemas"),
+        (False, 1, "False schema does not allow …"),
         ({}, object(), "Python's type object has no form in JSON"),
     ],
 )
@@ -291,7 +291,7 @@ def test_the_hook_changes_a_copy_or_leaves_a_record_out_and_must_fit():
     given = {"n": 0}
     assert transform(given) == {"n": 1}
     assert given == {"n": 0}
-    with pytest.raises(RecordError, match="is more than 1"):
+    with pytest.raises(RecordError, match="is greater than the maximum of 1"):
         transform({"n": 1})
     with pytest.raises(RecordError, match="which is an object, got a string"):
         transformer({}, after=lambda record: "text")({})
@@ -396,4 +396,4 @@ def test_a_name_that_is_data_is_in_no_message():
     schema = {"properties": {"by": {"additionalProperties": {"properties": {"n": {"maximum": 1}}}}}}
     with pytest.raises(RecordError) as caught:
         transformer(schema)({"by": {"ann@example.com": {"n": 2}}})
-    assert (caught.value.path, caught.value.reason) == ("$.by.*.n", "is more than 1")
+    assert (caught.value.path, caught.value.reason) == ("$.by.*.n", "is greater than the maximum of 1")

@@ -78,7 +78,7 @@ class TestExamples:
         wrong = {**right, "b": "x", "c": "z", "d": "2026-01-01", "e": "x", "f": ["1"]}
         assert refused(spec, wrong) == [
             "$.b: expected an integer or null, got a text",
-            '$.c: expected one of ["x","y"]',
+            '$.c: is not one of "x" or "y"',
             "$.d: expected a date and time as 2026-01-31T00:00:00Z",
             "$.e: expected a date as 2026-01-31",
             "$.f[0]: expected an integer, got a text",

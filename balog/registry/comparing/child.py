@@ -21,13 +21,8 @@ MEMORY = 4 << 30  # bytes of address space
 _CHILD = "import sys; sys.path[:] = sys.argv[1:]; from balog.registry.comparing.child import main; main()"
 
 
-class _Call(msgspec.Struct):
-    history: Sequence[Schema]
-    new: Schema
-    mode: Mode
-    seconds: int
-    open: bool
-    is_pair: bool
+_Call = tuple[list[Schema], Schema, Mode, int, bool, bool]
+"""History, new schema, mode, seconds, and whether the model is open and the history one schema to compare with."""
 
 
 def compare_in_child(
@@ -45,7 +40,7 @@ def compare_in_child(
         history: valid schemas, as ``new`` is.
         is_pair: ``history`` has one schema, which ``new`` is compared with whatever their versions are.
     """
-    call = msgspec.msgpack.encode(_Call(history, new, mode, seconds, open, is_pair))
+    call = msgspec.msgpack.encode((history, new, mode, seconds, open, is_pair))
     command = [sys.executable, "-I", "-c", _CHILD, *filter(None, sys.path)]
     done = subprocess.run(command, check=False, input=call, capture_output=True, cwd="/")
     if done.returncode == 0:
@@ -57,13 +52,12 @@ def compare_in_child(
 
 def main() -> None:
     """Read a call from stdin, and write its report to stdout."""
-    call = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=_Call)
-    limits = [(resource.RLIMIT_CPU, call.seconds)] + [(resource.RLIMIT_AS, MEMORY)] * (sys.platform == "linux")
+    history, new, mode, seconds, is_open, is_pair = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=_Call)
+    limits = [(resource.RLIMIT_CPU, seconds)] + [(resource.RLIMIT_AS, MEMORY)] * (sys.platform == "linux")
     for kind, most in limits:
         hard = resource.getrlimit(kind)[1]
         resource.setrlimit(kind, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
-    if call.is_pair:
-        report = compare(call.history[0], call.new, call.mode, open=call.open)
-    else:
-        report = compare_history(call.history, call.new, call.mode, open=call.open)
+    report = (
+        compare(history[0], new, mode, open=is_open) if is_pair else compare_history(history, new, mode, open=is_open)
+    )
     sys.stdout.buffer.write(msgspec.msgpack.encode(report))

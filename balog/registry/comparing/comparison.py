@@ -126,7 +126,7 @@ def _breaks(
     if answer == "yes" or (answer == "unknown" and held is not writer and covers(reader, writer) == "yes"):
         return {}, []
     narrowing = [change for change in changes if (change.narrows if refused_by == "new" else change.widens)]
-    findings = {change: _explain(change, reader, held, answer, refused_by) for change in narrowing}
+    findings = {change: _explain(change, reader, held, answer) for change in narrowing}
     found = {change: finding for change, finding in findings.items() if finding is not None}
     if found:
         return found, []
@@ -137,11 +137,11 @@ def _breaks(
         else f"it could not be proved that {side} accepts every payload of the other version"
     )
     undecided = answer != "no"
-    return {}, [CompatibilityFinding(layer="json", path="$", reason=reason, undecided=undecided, refused_by=refused_by)]
+    return {}, [CompatibilityFinding(layer="json", path="$", reason=reason, undecided=undecided)]
 
 
 def _explain(
-    change: Difference, reader: SchemaDocument, writer: SchemaDocument, answer: Answer, refused_by: Side
+    change: Difference, reader: SchemaDocument, writer: SchemaDocument, answer: Answer
 ) -> CompatibilityFinding | None:
     """Return the finding of a change; None if the values of its place are covered."""
     if not change.presence:
@@ -150,9 +150,7 @@ def _explain(
         if here == "yes":
             return None
         answer = "no" if "no" in (here, answer) else "unknown"
-    return CompatibilityFinding(
-        layer="json", path=path_of(change.path), reason=change.reason, undecided=answer != "no", refused_by=refused_by
-    )
+    return CompatibilityFinding(layer="json", path=path_of(change.path), reason=change.reason, undecided=answer != "no")
 
 
 def _wire(old: Schema, new: Schema, mode: Mode) -> list[CompatibilityFinding]:

@@ -16,7 +16,6 @@ from balog.common.text import cut
 from balog.registry.comparing.document import DEEPEST, ITEMS, OTHERS, Node, SchemaDocument, Step, is_anything
 from balog.registry.subschemas import type_of
 
-_ANNOTATIONS = ("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "$comment")
 _AT_LEAST = ("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties", "minContains")
 _AT_MOST = ("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties", "maxContains")
 _OTHER_WORDS = (
@@ -73,7 +72,6 @@ class _Walk:
 
     def _at(self, old_nodes: list[Node], new_nodes: list[Node], path: tuple[Step, ...]) -> Iterator[Difference]:
         before, after = self._old.expand(old_nodes, mandatory=True), self._new.expand(new_nodes, mandatory=True)
-        yield from _annotations(before, after, path)
         yield from self._values(old_nodes, new_nodes, path)
         yield from _limits(before, after, path)
         yield from _other_words(before, after, path)
@@ -140,16 +138,6 @@ def _key(document: SchemaDocument, nodes: list[Node]) -> tuple[int, ...]:
     return tuple(sorted(id(node) for node in document.expand(nodes) if set(node) != {"$ref"})) or (
         id(next(iter(nodes), None)),
     )
-
-
-def _annotations(
-    before: list[dict[str, Any]], after: list[dict[str, Any]], path: tuple[Step, ...]
-) -> Iterator[Difference]:
-    for word in _ANNOTATIONS:
-        had, has = ([node[word] for node in nodes if word in node] for nodes in (before, after))
-        if _encoded(had) != _encoded(has):
-            what = "was added" if not had else "was removed" if not has else "changed"
-            yield Difference(path, f"{word} {what}", False, False)
 
 
 def _limits(before: list[dict[str, Any]], after: list[dict[str, Any]], path: tuple[Step, ...]) -> Iterator[Difference]:

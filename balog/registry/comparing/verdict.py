@@ -24,7 +24,6 @@ class CompatibilityFinding(Struct, frozen=True, kw_only=True):
         reason: the change, as a clause.
         breaks: the versions are incompatible in the requested mode.
         undecided: neither compatibility nor a break could be proved, which counts as a break.
-        refused_by: the side that rejects payloads of the other one; "" if nothing breaks.
     """
 
     layer: Layer
@@ -32,7 +31,6 @@ class CompatibilityFinding(Struct, frozen=True, kw_only=True):
     reason: str
     breaks: bool = True
     undecided: bool = False
-    refused_by: Literal["old", "new", ""] = ""
 
 
 class CompatibilityReport(Struct, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from google.protobuf.descriptor import FieldDescriptor as Field
+from google.protobuf.descriptor_pb2 import FieldDescriptorProto
 
 _VARINTS: dict[int, tuple[int, int]] = {
     Field.TYPE_INT32: (-(1 << 31), (1 << 31) - 1),
@@ -17,13 +18,6 @@ _VARINTS: dict[int, tuple[int, int]] = {
     Field.TYPE_UINT64: (0, (1 << 64) - 1),
     Field.TYPE_BOOL: (0, 1),
 }
-_NAMES = {
-    getattr(Field, f"TYPE_{name.upper()}"): name
-    for name in (
-        "int32", "int64", "uint32", "uint64", "sint32", "sint64", "fixed32", "fixed64", "sfixed32", "sfixed64", "bool",
-        "float", "double", "string", "bytes", "enum", "message", "group",
-    )
-}  # fmt: skip
 _WIRE = {
     **dict.fromkeys(("int32", "int64", "uint32", "uint64", "sint32", "sint64", "bool", "enum"), "a varint"),
     **dict.fromkeys(("fixed32", "sfixed32", "float"), "4 bytes"),
@@ -35,7 +29,7 @@ _WIRE = {
 
 def misread(writer: Any, reader: Any) -> str:
     """Compare two scalar types. Return "" if every value is preserved. The caller descends into messages."""
-    old, new = _NAMES[writer.type], _NAMES[reader.type]
+    old, new = _name(writer.type), _name(reader.type)
     change = f"{_type_name(writer)} is read as {_type_name(reader)}"
     if _WIRE[old] != _WIRE[new]:
         return f"{change}, {_WIRE[old]} as {_WIRE[new]}"
@@ -48,10 +42,14 @@ def misread(writer: Any, reader: Any) -> str:
     return f"{change}, in which the same bytes mean something else"
 
 
+def _name(kind: int) -> str:
+    return str(FieldDescriptorProto.Type.Name(kind)).removeprefix("TYPE_").lower()
+
+
 def _type_name(field: Any) -> str:
     if field.message_type is not None:
         return str(field.message_type.full_name)
-    return str(field.enum_type.full_name if field.enum_type is not None else _NAMES[field.type])
+    return str(field.enum_type.full_name if field.enum_type is not None else _name(field.type))
 
 
 def _is_varint(field: Any) -> bool:

@@ -89,21 +89,23 @@ def reachable_messages(message: Any) -> Iterator[Any]:
                 waiting.append(inner)
 
 
-def nested_messages(message: Any) -> Iterator[Any]:
-    """Yield a message and the messages in it."""
-    waiting = [message]
-    while waiting:
-        here = waiting.pop()
-        yield here
-        for field, value in here.ListFields():
-            if field.message_type is None:
-                continue
-            if not field.is_repeated:
-                waiting.append(value)
-            elif not is_map(field):
-                waiting += value
-            elif field.message_type.fields_by_name["value"].message_type is not None:
-                waiting += value.values()
+def walk(message: Any, steps: Steps = ()) -> Iterator[tuple[Steps, Any]]:
+    """Yield a message and the messages in it, each with its path in JSON."""
+    yield steps, message
+    for field, value in message.ListFields():
+        here = (*steps, field.json_name)
+        if field.message_type is None:
+            continue
+        if is_map(field):
+            if field.message_type.fields_by_name["value"].message_type is not None:
+                for key in value:
+                    text = ("true" if key else "false") if isinstance(key, bool) else str(key)
+                    yield from walk(value[key], (*here, text))
+        elif field.is_repeated:
+            for index, item in enumerate(value):
+                yield from walk(item, (*here, index))
+        else:
+            yield from walk(value, here)
 
 
 def check_storable(message: Any) -> None:

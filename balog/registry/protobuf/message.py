@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -70,37 +68,18 @@ class CompiledMessage:
             found = self._broken(message)
         return _violations(found)
 
-    def to_json(self, wire: bytes) -> bytes:
-        """Convert an encoded message to stored JSON: ProtoJSON with every field that has no presence.
+    def read(self, wire: bytes) -> tuple[bytes, list[SchemaViolation]]:
+        """Convert an encoded message to stored JSON, ProtoJSON with every field that has no presence, and validate it.
 
-        Rules are not checked; see ``read``.
+        Returns:
+            The JSON, and the violations.
 
         Raises:
             EventError: the bytes are not a message of this type, have unknown fields, or have a value that JSON cannot
                 represent.
         """
-        return self._encode(self._written(wire)[1])
-
-    def read(self, wire: bytes) -> tuple[bytes, list[SchemaViolation]]:
-        """Convert an encoded message to stored JSON and validate it. Return both results.
-
-        Raises:
-            EventError: see ``to_json``.
-        """
         message, document = self._written(wire)
         return self._encode(document), _violations(self._broken(message))
-
-    def from_json(self, payload: bytes) -> bytes:
-        """Encode a payload. Rules are not checked.
-
-        Raises:
-            EventError: the payload is not JSON of this type; the error holds the first violation.
-        """
-        message, found = self._parsed(payload)
-        found = found or _missing_fields(message)
-        if found:
-            raise EventError(found[0][1], json_path(found[0][0]))
-        return bytes(message.SerializeToString(deterministic=True))
 
     def json_schema(self) -> dict[str, Any]:
         """Return the JSON Schema (draft 2020-12) of payloads as plain data."""
@@ -130,21 +109,12 @@ class CompiledMessage:
         steps, reason = describe_violation(next(self._shape.iter_errors(document)))
         return tuple(steps), reason
 
-    def decode(self, wire: bytes) -> Any:
-        """Decode a message to plain data, and skip unknown fields, as readers of protobuf do.
-
-        Raises:
-            EventError: the bytes are not a message of this type, a required field is missing, or a value cannot be
-                represented in JSON.
-        """
-        return self._written(wire, skips=True)[1]
-
-    def _written(self, wire: bytes, skips: bool = False) -> tuple[Any, Any]:
+    def _written(self, wire: bytes) -> tuple[Any, Any]:
         try:
             message = self._class.FromString(wire)
         except (DecodeError, UnicodeError):
             raise EventError(f"is no encoded {self.name}: cut off, nested too deep, or of another type") from None
-        found = _missing_fields(message) or ([] if skips else _find_unknown_fields(message, wire))
+        found = _missing_fields(message) or _find_unknown_fields(message, wire)
         if found:
             raise EventError(found[0][1], json_path(found[0][0]))
         if len(wire) // 2 * self._widest > MAX_DEFAULTS and _has_more_defaults(message, MAX_DEFAULTS):
@@ -188,18 +158,9 @@ def _violations(found: list[tuple[Steps, str]]) -> list[SchemaViolation]:
     return [SchemaViolation(json_path(steps), reason) for steps, reason in found[:MAX_VIOLATIONS]]
 
 
+@lru_cache(maxsize=256)
 def compile_message(source: bytes, message: str) -> CompiledMessage:
     """See ``compile_proto``."""
-    with _LOCKS[hash(source) % len(_LOCKS)]:
-        return _compiled(source, message)
-
-
-_LOCKS = [threading.Lock() for _ in range(16)]
-"""Threads that compile the same content at once wait for one protoc; others are rarely blocked."""
-
-
-@lru_cache(maxsize=256)
-def _compiled(source: bytes, message: str) -> CompiledMessage:
     pool = _pool(source)
     return CompiledMessage(descriptors.choose_message(pool, message), pool)
 
@@ -225,7 +186,7 @@ def _find_unknown_fields(message: Any, wire: bytes) -> list[tuple[Steps, str]]:
         return []
     return [
         (steps, _unknown_reason(here, field))
-        for steps, here in _walk(type(message).FromString(wire), ())
+        for steps, here in descriptors.walk(type(message).FromString(wire), ())
         for field in unknown_fields.UnknownFieldSet(here)
     ]
 
@@ -236,7 +197,7 @@ def _missing_fields(message: Any) -> list[tuple[Steps, str]]:
         return []
     return [
         ((*steps, field.json_name), "is required")
-        for steps, here in _walk(message, ())
+        for steps, here in descriptors.walk(message)
         for field in here.DESCRIPTOR.fields
         if field.is_required and not here.HasField(field.name)
     ]
@@ -249,7 +210,7 @@ def _has_more_defaults(message: Any, most: int) -> bool:
     """
     count = 0
     sizes: dict[str, int] = {}
-    for _, here in _walk(message, ()):
+    for _, here in descriptors.walk(message):
         name = here.DESCRIPTOR.full_name
         if name not in sizes:
             sizes[name] = sum(not field.has_presence for field in here.DESCRIPTOR.fields)
@@ -266,21 +227,3 @@ def _unknown_reason(message: Any, found: Any) -> str:
     if field.type == FieldDescriptor.TYPE_ENUM:
         return f"{field.name} has a value that {field.enum_type.full_name} has not"
     return f"{field.name} is encoded as another type"
-
-
-def _walk(message: Any, steps: Steps) -> Iterator[tuple[Steps, Any]]:
-    yield steps, message
-    for field, value in message.ListFields():
-        here = (*steps, field.json_name)
-        if field.message_type is None:
-            continue
-        if descriptors.is_map(field):
-            if field.message_type.fields_by_name["value"].message_type is not None:
-                for key in value:
-                    text = ("true" if key else "false") if isinstance(key, bool) else str(key)
-                    yield from _walk(value[key], (*here, text))
-        elif field.is_repeated:
-            for index, item in enumerate(value):
-                yield from _walk(item, (*here, index))
-        else:
-            yield from _walk(value, here)

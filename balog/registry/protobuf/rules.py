@@ -10,7 +10,7 @@ import protovalidate
 from google.protobuf import message_factory
 
 from balog.registry.json_compiler import byte_ns
-from balog.registry.protobuf.descriptors import Steps, is_map, nested_messages, reachable_messages
+from balog.registry.protobuf.descriptors import Steps, is_map, reachable_messages, walk
 from balog.registry.schema import InvalidSchemaError
 
 _LOOPS = re.compile(r"\b(?:all|exists|exists_one|existsOne|filter|map|transformList|transformMap)\s*\(")
@@ -62,7 +62,7 @@ class Rules:
     def seconds(self, message: Any) -> float:
         """Return an estimated upper bound of the time that ``violations`` takes for a message, in seconds."""
         found = 0.0
-        for here in nested_messages(message):
+        for _, here in walk(message):
             if (cost := self._costs.get(here.DESCRIPTOR.full_name)) is not None:
                 found += cost.seconds(here.ByteSize(), 1)
         return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import traceback
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
@@ -19,6 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Match, Route
 
+from balog.delivery.notices import ThrottledNotices
 from balog.service.api import control_api, schemas_api
 from balog.service.api.bodies import ClientDisconnected, Receive
 from balog.service.api.context import ServiceContext
@@ -33,7 +33,6 @@ _EVENTS = "/v1/events"
 _JSON = (b"content-type", b"application/json")
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _INTERNAL_ERROR = ApiError(500, "an internal error of the service, which was reported to its operator")
-_REPORT_SECONDS = 60.0  # seconds
 _PROBES = frozenset({"/health", "/ready"})
 
 
@@ -55,7 +54,7 @@ class Application:
         handlers: Any = {ApiError: self._api_error, HTTPException: self._http_error, Exception: self._failed}
         self._inner = Starlette(routes=self._routes, exception_handlers=handlers)
         self._inner.router.redirect_slashes = False  # a redirect is no answer in the one form
-        self._reported: dict[str, float] = {}
+        self._notices = ThrottledNotices("defect", service.say)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -128,14 +127,11 @@ class Application:
         return error_response(_INTERNAL_ERROR)
 
     def _report(self, scope: Scope, error: Exception) -> None:
-        """Report the code location, never request data; the same line at most once a minute."""
+        """Report the code location, never request data, each once."""
         path = self._paths.get(scope.get("endpoint"), _EVENTS)
         frame = traceback.extract_tb(error.__traceback__)[-1]
         line = f"{scope['method']} {path}: {type(error).__name__} at {Path(frame.filename).name}:{frame.lineno}"
-        now = time.monotonic()
-        if now - self._reported.get(line, -_REPORT_SECONDS) >= _REPORT_SECONDS:
-            self._reported[line] = now
-            self._service.say(f"{line}, answered with 500; this is a defect of the service")
+        self._notices.send_once(f"{line}, answered with 500; this is a defect of the service")
 
 
 def _check_is_local(scope: Scope) -> None:

@@ -16,12 +16,12 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from balog.common.errors import BalogError, redact_error
-from balog.service.api.bodies import read_whole
+from balog.service.api.bodies import read_body
 from balog.service.api.context import ServiceContext
 from balog.service.api.endpoints import Endpoint, json_response, principal_of, with_errors
 from balog.service.api.errors import ApiError
 from balog.service.api.page import page
-from balog.service.api.tokens import Principal, Right
+from balog.service.api.tokens import Right, TokenEntry
 from balog.service.control.folder import FolderControl
 from balog.service.control.inspector import TopicView
 from balog.service.control.store import Applied, ControlError, DocumentVersion, ServiceStatus, VersionConflict
@@ -43,13 +43,9 @@ def routes(service: ServiceContext) -> list[Route]:
     endpoints = _Endpoints(service)
     table: list[tuple[str, str, Endpoint]] = [
         ("GET", "/v1/status", endpoints.status),
-        ("GET", "/v1/config", endpoints.newest),
+        *(("GET", path, endpoints.reading(find)) for path, find in _VERSIONS.items()),
         ("POST", "/v1/config", endpoints.push),
         ("POST", "/v1/config/rollback", endpoints.rollback),
-        ("GET", "/v1/config/history", endpoints.history),
-        ("GET", "/v1/config/history/{number:int}", endpoints.entry),
-        ("GET", "/v1/config/documents/{sha}", endpoints.document),
-        ("GET", "/v1/config/services", endpoints.services),
     ]
     return [
         Route("/", endpoints.front, methods=["GET"]),
@@ -70,20 +66,19 @@ class _Endpoints:
         _authorize(self._service, request, "read")
         return json_response(await run_in_threadpool(self._reporter.status))
 
-    async def newest(self, request: Request) -> Response:
-        _authorize(self._service, request, "read")
+    def reading(self, find: Find) -> Endpoint:
+        """Return an endpoint that answers with what a function finds in the version store."""
 
-        def find(control: FolderControl) -> dict[str, Any]:
-            head = control.head()
-            document = control.document(head) if head else b"{}"
-            return {"number": head.number if head else 0, "document": msgspec.Raw(document)}
+        async def endpoint(request: Request) -> Response:
+            _authorize(self._service, request, "read")
+            return json_response(await _call(self._service, lambda control: find(control, request)))
 
-        return json_response(await _call(self._service, find))
+        return endpoint
 
     async def push(self, request: Request) -> Response:
         caller = _authorize(self._service, request, "configure")
         message, base = _text(request, "message"), _number(request, "base")
-        data = await read_whole(request, _MAX_DOCUMENT, "document")
+        data = await read_body(request.receive, request.headers, _MAX_DOCUMENT)
         _, problems = await run_in_threadpool(read_document, data)
         if problems:
             found = [{"path": one.path or "$", "reason": one.reason} for one in problems]
@@ -99,7 +94,7 @@ class _Endpoints:
             caller, lambda control, who: control.rollback(number, who=who, message=message, base=base)
         )
 
-    async def _change(self, caller: Principal, make: Callable[[FolderControl, str], DocumentVersion]) -> Response:
+    async def _change(self, caller: TokenEntry, make: Callable[[FolderControl, str], DocumentVersion]) -> Response:
         """Make a version in the caller's name, and answer when this service has tried it."""
         who = caller.name or "an unnamed caller on this machine"
         entry = await _call(self._service, lambda control: make(control, who))
@@ -107,26 +102,21 @@ class _Endpoints:
         applied = Applied(number=status.number, state=status.state, reason=status.reason)
         return json_response({**msgspec.to_builtins(entry), "applied": applied}, 201)
 
-    async def history(self, request: Request) -> Response:
-        _authorize(self._service, request, "read")
-        limit = _number(request, "limit", least=1, most=_MAX_ENTRIES)
-        return json_response(
-            await _call(self._service, lambda control: control.entries(100 if limit is None else limit))
-        )
 
-    async def entry(self, request: Request) -> Response:
-        _authorize(self._service, request, "read")
-        number = int(request.path_params["number"])
-        return json_response(await _call(self._service, lambda control: control.entry(number)))
+def _newest(control: FolderControl, request: Request) -> dict[str, Any]:
+    head = control.head()
+    document = control.document(head) if head else b"{}"
+    return {"number": head.number if head else 0, "document": msgspec.Raw(document)}
 
-    async def document(self, request: Request) -> Response:
-        _authorize(self._service, request, "read")
-        sha = request.path_params["sha"]
-        return json_response(msgspec.Raw(await _call(self._service, lambda control: control.named(sha))))
 
-    async def services(self, request: Request) -> Response:
-        _authorize(self._service, request, "read")
-        return json_response(await _call(self._service, lambda control: control.services()))
+Find = Callable[[FolderControl, Request], Any]
+_VERSIONS: dict[str, Find] = {
+    "/v1/config": _newest,
+    "/v1/config/history": lambda control, request: control.entries(_number(request, "limit", 1, _MAX_ENTRIES) or 100),
+    "/v1/config/history/{number:int}": lambda control, request: control.entry(request.path_params["number"]),
+    "/v1/config/documents/{sha}": lambda control, request: msgspec.Raw(control.named(request.path_params["sha"])),
+    "/v1/config/services": lambda control, request: control.services(),
+}
 
 
 def _explain(error: BalogError) -> tuple[Any, int]:
@@ -143,9 +133,9 @@ async def _call(service: ServiceContext, ask: Callable[[FolderControl], T]) -> T
     return await run_in_threadpool(partial(ask, control))
 
 
-def _authorize(service: ServiceContext, request: Request, right: Right) -> Principal:
+def _authorize(service: ServiceContext, request: Request, right: Right) -> TokenEntry:
     caller = principal_of(service, request.headers.get("authorization", ""))
-    if not (right == "read" and caller.may("configure")):  # the right to configure includes reading the status
+    if not (right == "read" and "configure" in caller.may):  # the right to configure includes reading the status
         caller.check(right)
     return caller
 

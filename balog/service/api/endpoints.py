@@ -12,12 +12,12 @@ from starlette.responses import Response
 from balog.common.errors import BalogError
 from balog.service.api.context import ServiceContext
 from balog.service.api.errors import ApiError
-from balog.service.api.tokens import ANONYMOUS, Principal, Right
+from balog.service.api.tokens import ANONYMOUS, Right, TokenEntry
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
-def authorize(service: ServiceContext, request: Request, right: Right, type: str | None = None) -> Principal:
+def authorize(service: ServiceContext, request: Request, right: Right, type: str | None = None) -> TokenEntry:
     """Return the sender of a request.
 
     Raises:
@@ -28,7 +28,7 @@ def authorize(service: ServiceContext, request: Request, right: Right, type: str
     return caller
 
 
-def principal_of(service: ServiceContext, authorization: str) -> Principal:
+def principal_of(service: ServiceContext, authorization: str) -> TokenEntry:
     """Return the sender that the header ``Authorization`` names.
 
     Raises:

@@ -18,7 +18,7 @@ from balog.service.api.context import ServiceContext
 from balog.service.api.endpoints import principal_of
 from balog.service.api.errors import ApiError
 from balog.service.api.item_reader import ProtobufParameters, RejectedItem, SchemaNotCached
-from balog.service.api.tokens import Principal
+from balog.service.api.tokens import TokenEntry
 from balog.service.intake.results import AcceptedEvent, IntakeResult
 from balog.sinks.service import Answer, Item, Problem
 
@@ -80,15 +80,11 @@ class EventsApi:
         key = headers.get("idempotency-key")
         if key is not None and not _KEY.fullmatch(key):
             raise ApiError(400, "Idempotency-Key: expected 1 to 200 visible characters of ASCII")
-        body = await read_body(receive, headers, self._limits, self._budget)
+        body = await read_body(receive, headers, self._limits.body_bytes, self._budget)
         size = len(body)
         try:
             service.metrics.add("body_bytes", size)
             encoding = headers.get("content-encoding", "")
-            if not body and "upgrade" in headers:  # the parser takes the body for another protocol
-                raise ApiError(
-                    400, "expected HTTP/1.1 and no Upgrade, which loses the body", headers={"Connection": "close"}
-                )
             protobuf = _protobuf_parameters(options, caller) if form == "protobuf" else None
             if encoding or size > _IN_LOOP_BYTES:
                 items, found, size = await self._read_in_thread(body, encoding, form, caller, key or "", protobuf)
@@ -107,7 +103,7 @@ class EventsApi:
         return Reply(answer, options.get("items") == "failed")
 
     async def _read_in_thread(
-        self, body: bytes, encoding: str, form: Form, caller: Principal, key: str, protobuf: ProtobufParameters | None
+        self, body: bytes, encoding: str, form: Form, caller: TokenEntry, key: str, protobuf: ProtobufParameters | None
     ) -> tuple[Items, list[AcceptedEvent | RejectedItem], int]:
         """Decompress, split and read a body in a thread. Return also the bytes that it holds in the budget."""
         limits, reader = self._limits, self._service.reader
@@ -134,7 +130,7 @@ class EventsApi:
         return items, found, size
 
     async def _read_slowly(
-        self, items: Items, caller: Principal, key: str, protobuf: ProtobufParameters | None
+        self, items: Items, caller: TokenEntry, key: str, protobuf: ProtobufParameters | None
     ) -> list[AcceptedEvent | RejectedItem]:
         """Read items whose schemas are not cached, in a thread that may wait for the registry."""
         read = partial(self._service.reader.read, items.bodies, caller, key, protobuf, may_wait=True)
@@ -145,7 +141,7 @@ class EventsApi:
         items: Items,
         found: Sequence[AcceptedEvent | RejectedItem],
         form: Form,
-        caller: Principal,
+        caller: TokenEntry,
         protobuf: ProtobufParameters | None,
         keeps_failed: bool,
     ) -> Answer:
@@ -225,7 +221,7 @@ def _options(query: bytes, form: Form) -> dict[str, str]:
     return found
 
 
-def _protobuf_parameters(options: Mapping[str, str], caller: Principal) -> ProtobufParameters:
+def _protobuf_parameters(options: Mapping[str, str], caller: TokenEntry) -> ProtobufParameters:
     type = options.get("type", "")
     if not type:
         raise ApiError(400, "protobuf needs the parameter type, and version: /v1/events?type=NAME&version=1.0.0")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import msgspec
-from msgspec import UNSET, Raw, Struct
+from msgspec import UNSET, Raw
 
 from balog.common.errors import BalogError, EventError, MissingExtraError, split_refusal
 from balog.common.text import printable
@@ -15,7 +15,7 @@ from balog.event import Event, check_keys, decode, decode_checked, encode
 from balog.registry import PayloadValidator, Registry, Schema, SchemaViolation, UnknownTypeError, UnknownVersionError
 from balog.registry.json_schema import is_deeper
 from balog.registry.schema import InvalidSchemaError
-from balog.service.api.tokens import Principal
+from balog.service.api.tokens import TokenEntry
 from balog.service.intake.results import AcceptedEvent
 from balog.service.settings import ServiceConfig
 from balog.sinks.service import Problem
@@ -57,17 +57,10 @@ class SchemaNotCached(Exception):
     """A schema must be fetched first, or validation may take long. Either must not delay other requests."""
 
 
-class _Top(Struct):
-    cls_type: Any = UNSET
-    version: Any = UNSET
-    schema: Any = UNSET
-
-
 _AS_ZEROS = bytes.maketrans(b"123456789", b"000000000")
 _TOO_MANY_DIGITS = b"0" * 309
 """The digits of the smallest integer that does not fit into a double."""
 
-_top_decoder = msgspec.json.Decoder(_Top)
 _members = msgspec.json.Decoder(dict[str, Raw])
 
 
@@ -93,7 +86,7 @@ class ItemReader:
     def read(
         self,
         items: Sequence[bytes],
-        caller: Principal,
+        caller: TokenEntry,
         key: str,
         protobuf: ProtobufParameters | None,
         *,
@@ -129,7 +122,7 @@ class ItemReader:
                 found.append(reject.rejected)
         return found
 
-    def _read(self, item: bytes, caller: Principal, fresh_id: str, may_wait: bool) -> AcceptedEvent | RejectedItem:
+    def _read(self, item: bytes, caller: TokenEntry, fresh_id: str, may_wait: bool) -> AcceptedEvent | RejectedItem:
         if len(item) > self._limits.event_bytes:
             return RejectedItem(413, (Problem("$", f"{len(item)} bytes; the limit is {self._limits.event_bytes}"),))
         if is_deeper(item, self._limits.depth):
@@ -140,7 +133,7 @@ class ItemReader:
         if len(item) >= len(_TOO_MANY_DIGITS) and _TOO_MANY_DIGITS in item.translate(_AS_ZEROS):
             _check_integers(found)
         if not isinstance(found, dict):
-            found = _read_members(item)
+            raise _no_object(item)
         if "cls_type" in found:
             return self._wrap(item, found, caller, fresh_id, may_wait)
         if "schema" not in found:
@@ -149,7 +142,7 @@ class ItemReader:
         return self._validate(event, caller, "$.payload", may_wait)
 
     def _wrap(
-        self, item: bytes, found: dict[str, Any], caller: Principal, fresh_id: str, may_wait: bool
+        self, item: bytes, found: dict[str, Any], caller: TokenEntry, fresh_id: str, may_wait: bool
     ) -> AcceptedEvent | RejectedItem:
         """Make an event from a bare payload. A payload without a version gets the latest one."""
         type = found["cls_type"]
@@ -164,7 +157,7 @@ class ItemReader:
         return self._validate(event, caller, "$", may_wait)
 
     def _read_protobuf(
-        self, item: bytes, protobuf: ProtobufParameters, caller: Principal, fresh_id: str, may_wait: bool
+        self, item: bytes, protobuf: ProtobufParameters, caller: TokenEntry, fresh_id: str, may_wait: bool
     ) -> AcceptedEvent | RejectedItem:
         if len(item) > self._limits.event_bytes:
             return RejectedItem(413, (Problem("$", f"{len(item)} bytes; the limit is {self._limits.event_bytes}"),))
@@ -198,7 +191,7 @@ class ItemReader:
     def _validate(
         self,
         event: Event,
-        caller: Principal,
+        caller: TokenEntry,
         path: str,
         may_wait: bool,
         violations: Sequence[SchemaViolation] | None = None,
@@ -289,7 +282,7 @@ class ItemReader:
                 return None
         return latest
 
-    def _schema(self, protobuf: ProtobufParameters, caller: Principal) -> Schema:
+    def _schema(self, protobuf: ProtobufParameters, caller: TokenEntry) -> Schema:
         try:
             return self._registry.get(protobuf.type, protobuf.version)
         except UnknownTypeError as error:
@@ -307,24 +300,18 @@ class _Rejected(Exception):
         self.rejected = rejected
 
 
-def _unknown(error: UnknownTypeError, caller: Principal) -> str:
+def _unknown(error: UnknownTypeError, caller: TokenEntry) -> str:
     """Return the error text, with only those known types that the caller may use."""
     return str(UnknownTypeError(error.type, [type for type in error.known if caller.is_for(type)]))
 
 
-def _read_members(item: bytes) -> dict[str, Any]:
-    """Return the members that determine the form of an item, if its other values cannot be read.
-
-    Raises:
-        EventError: not JSON, or not an object.
-    """
+def _no_object(item: bytes) -> EventError:
+    """Return why an item is not a JSON object."""
     try:
-        head: dict[str, Any] = msgspec.structs.asdict(_top_decoder.decode(item))
-    except msgspec.ValidationError:
-        raise EventError("expected a JSON object") from None
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise EventError(f"not JSON: {split_refusal(error)[0]}") from None
-    return {name: value for name, value in head.items() if value is not UNSET}
+        msgspec.json.decode(item)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        return EventError(f"not JSON: {split_refusal(error)[0]}")
+    return EventError("expected a JSON object")
 
 
 def _check_integers(document: Any) -> None:

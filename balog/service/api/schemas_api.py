@@ -21,7 +21,7 @@ from balog.registry import (
 )
 from balog.registry.comparing import CompatibilityReport, Mode
 from balog.registry.schema import MAX_SCHEMA_BYTES, Form
-from balog.service.api.bodies import read_whole
+from balog.service.api.bodies import read_body
 from balog.service.api.context import ServiceContext
 from balog.service.api.endpoints import authorize, json_response, with_errors
 from balog.service.api.errors import ApiError
@@ -71,7 +71,8 @@ def routes(service: ServiceContext) -> list[Route]:
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind not in _FORMS:
             raise ApiError(415, f"expected {FORMS['json']}, or {FORMS['protobuf']} for a .proto file")
-        schema = Schema(type, version, _FORMS[kind], await read_whole(request, MAX_SCHEMA_BYTES, "schema"), message)
+        source = await read_body(request.receive, request.headers, MAX_SCHEMA_BYTES)
+        schema = Schema(type, version, _FORMS[kind], source, message)
         verdict: CompatibilityReport = await run_in_threadpool(service.registry.register, schema, mode)
         return json_response(verdict, 201)
 

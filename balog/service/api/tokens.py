@@ -61,6 +61,21 @@ class TokenEntry(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
         | None
     ) = None
 
+    def is_for(self, type: str) -> bool:
+        """Return whether the token covers a type."""
+        return "*" in self.types or any(fnmatchcase(type, glob) for glob in self.types)
+
+    def check(self, right: Right, type: str | None = None) -> None:
+        """Check that the token has a right, and for a type if one is given.
+
+        Raises:
+            ApiError: 403, the right is missing.
+        """
+        if right not in self.may:
+            raise ApiError(403, f"the token {self.name} may not {right}")
+        if type is not None and not self.is_for(type):
+            raise ApiError(403, f"the token {self.name} is not for this type")
+
 
 class TokenFile(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """The file of tokens. Two tokens may have one name, so that a token can be rotated without a gap."""
@@ -82,48 +97,8 @@ class TokenFile(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     tokens: Annotated[tuple[TokenEntry, ...], Meta(description="The tokens that the service accepts.")] = ()
 
 
-class Principal:
-    """The authenticated sender of a request.
-
-    Attributes:
-        name: name of the token; "" if the service has no tokens.
-        expires: expiry in seconds since the epoch.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        may: tuple[Right, ...],
-        types: tuple[str, ...],
-        expires: datetime | None = None,
-    ) -> None:
-        self.name = name
-        self.expires = float("inf") if expires is None else expires.timestamp()
-        self._may = frozenset(may)
-        self._types = types
-
-    def may(self, right: Right) -> bool:
-        """Return whether the principal has a right."""
-        return right in self._may
-
-    def is_for(self, type: str) -> bool:
-        """Return whether the principal's rights cover a type."""
-        return "*" in self._types or any(fnmatchcase(type, glob) for glob in self._types)
-
-    def check(self, right: Right, type: str | None = None) -> None:
-        """Check that the principal has a right, and for a type if one is given.
-
-        Raises:
-            ApiError: 403, the right is missing.
-        """
-        if not self.may(right):
-            raise ApiError(403, f"the token {self.name} may not {right}")
-        if type is not None and not self.is_for(type):
-            raise ApiError(403, f"the token {self.name} is not for this type")
-
-
-ANONYMOUS = Principal("", RIGHTS, ("*",))
-"""The principal of a service without tokens, to which only this machine can connect."""
+ANONYMOUS = TokenEntry(name="", hash="", may=RIGHTS)
+"""The sender of each request to a service without tokens, to which only this machine can connect."""
 
 
 class Tokens:
@@ -145,10 +120,10 @@ class Tokens:
         self._lock = threading.Lock()
         self._refreshed = time.monotonic()
         self._stamp = self._stat()
-        self._principals = _principals(configs.load(self.path, TokenFile))
+        self._entries = self._load()
 
-    def principal(self, authorization: str) -> Principal:
-        """Return the principal of a token.
+    def principal(self, authorization: str) -> TokenEntry:
+        """Return the entry of a token.
 
         Args:
             authorization: the header ``Authorization``; "" if there is none.
@@ -162,13 +137,16 @@ class Tokens:
             raise _unauthorized("expected the header Authorization: Bearer TOKEN", "")
         self._refresh()
         digest = _digest(token) if len(token) <= _MAX_TOKEN else ""
-        found = self._principals.get(digest)
+        found = self._entries.get(digest)
         # The lookup uses the hash, so its timing reveals nothing about a token. The comparison is constant-time.
-        if found is None or not hmac.compare_digest(found[0], digest):
+        if found is None or not hmac.compare_digest(found.hash, digest):
             raise _unauthorized("the token is not known", ' error="invalid_token"')
-        if time.time() >= found[1].expires:
+        if found.expires is not None and time.time() >= found.expires.timestamp():
             raise _unauthorized("the token has expired; ask for a new one", ' error="invalid_token"')
-        return found[1]
+        return found
+
+    def _load(self) -> dict[str, TokenEntry]:
+        return {entry.hash: entry for entry in read_tokens(self.path)}
 
     def _stat(self) -> tuple[int, int, int]:
         try:
@@ -187,18 +165,13 @@ class Tokens:
                 return
             self._stamp = stamp
             try:
-                self._principals = _principals(configs.load(self.path, TokenFile))
+                self._entries = self._load()
                 self.problem = ""
             except ConfigError as error:
                 self.problem = f"the earlier tokens stay valid: {error}"
                 self._say(self.problem)
         finally:
             self._lock.release()
-
-
-def _principals(file: TokenFile) -> dict[str, tuple[str, Principal]]:
-    """Return the principals by the hash of their token."""
-    return {one.hash: (one.hash, Principal(one.name, one.may, one.types, one.expires)) for one in file.tokens}
 
 
 def _digest(token: str) -> str:

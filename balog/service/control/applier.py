@@ -160,7 +160,7 @@ class Applier:
                     return
                 is_poll_requested, self._is_poll_requested = self._is_poll_requested, False
             if is_poll_requested or now >= poll_due:
-                self._attempt(self._poll_store)
+                self._try_poll()
                 poll_due = time.monotonic() + self._poll * random.uniform(0.75, 1.25)
                 with self._condition:
                     self._polls += 1
@@ -171,10 +171,10 @@ class Applier:
                 if not self._is_poll_requested and not self._is_stopping:
                     self._condition.wait(max(min(_WAIT_SECONDS, poll_due - time.monotonic()), 0.01))
 
-    def _attempt(self, step: Callable[[], None]) -> None:
-        """Run a step. If it fails, keep the applied version; the next poll tries again."""
+    def _try_poll(self) -> None:
+        """Read the store. If that fails, keep the applied version; the next poll tries again."""
         try:
-            step()
+            self._poll_store()
         except Exception as error:
             reason = _line(error)
             if reason != self._error:

@@ -20,7 +20,7 @@ from uuid import uuid4
 
 import msgspec
 
-from balog.common.storage import Storage, StorageError, open_storage
+from balog.common.storage import StorageError, open_storage
 from balog.service.control.store import (
     Action,
     ControlError,
@@ -44,13 +44,16 @@ class FolderControl:
 
     Every method raises ``StorageError`` or ``ControlError`` if the store is unreachable or refuses.
 
+    Args:
+        place: a folder, or the URL of an object store, with its ``options``.
+
     Attributes:
         place: the store's location, for people.
     """
 
-    def __init__(self, storage: Storage) -> None:
-        self.place = storage.url
-        self._storage = storage
+    def __init__(self, place: str, options: Mapping[str, Any] | None = None) -> None:
+        self._storage = open_storage(place, options, "control")
+        self.place = self._storage.url
         self._lock = threading.RLock()  # a storage is not thread-safe
         self._known = 0  # versions are never deleted, so the search for the head starts here
         self._entries: dict[int, DocumentVersion] = {}  # versions are immutable
@@ -245,15 +248,6 @@ class FolderControl:
             if self._storage.size(_name(1)) is None:
                 return []
             raise
-
-
-def open_version_store(place: str, options: Mapping[str, Any] | None = None) -> FolderControl:
-    """Open a version store in a folder or an object store.
-
-    Raises:
-        ConfigError: see ``open_control``.
-    """
-    return FolderControl(open_storage(place, options, "control"))
 
 
 def _check_base(head: DocumentVersion | None, base: int | None) -> int:

@@ -9,9 +9,10 @@ from typing import Any
 from balog.common.errors import BalogError, redact_error
 from balog.common.signals import join
 from balog.service.document import ControlDocument, LoadedTable
-from balog.service.jobs import Job, JobStatus, Kind
+from balog.service.jobs import JobStatus, Kind
+from balog.service.jobs.engine_job import EngineJob
 
-MakeJob = Callable[[Kind, Any], Job]
+MakeJob = Callable[[Kind, Any], EngineJob]
 """Creates the job of a ``Filter``, a table or a ``Callback``; raises ConfigError."""
 
 _Key = tuple[Kind, str]
@@ -39,7 +40,7 @@ class JobSet:
         self._make = make_job
         self._say = say
         self._drain = drain
-        self._running: dict[_Key, tuple[Any, Job]] = {}
+        self._running: dict[_Key, tuple[Any, EngineJob]] = {}
 
     def change(self, document: ControlDocument, then: Callable[[], None]) -> None:
         """Run the jobs of a document. Unchanged jobs go on; a changed job stops before its replacement starts.
@@ -59,7 +60,7 @@ class JobSet:
             if key not in running or running[key][0] != config
         }
         replaced = {key: running[key] for key in new if key in running}
-        started: list[Job] = []
+        started: list[EngineJob] = []
         try:
             self._stop(job for _, job in replaced.values())
             for _, job in new.values():
@@ -85,12 +86,12 @@ class JobSet:
         """Stop all jobs at the same time, each within ``drain`` seconds."""
         self._stop(job for _, job in self._running.values())
 
-    def _create(self, key: _Key, config: Any) -> Job:
+    def _create(self, key: _Key, config: Any) -> EngineJob:
         job = self._make(key[0], config)
         job.check()  # before the replaced job stops
         return job
 
-    def _restart(self, key: _Key, config: Any) -> Job:
+    def _restart(self, key: _Key, config: Any) -> EngineJob:
         job = self._make(key[0], config)
         try:
             job.start()
@@ -98,14 +99,14 @@ class JobSet:
             self._say(f"{key[0]} {key[1]} could not be restarted: {error}")
         return job
 
-    def _stop(self, jobs: Iterable[Job]) -> None:
+    def _stop(self, jobs: Iterable[EngineJob]) -> None:
         threads = [threading.Thread(target=self._stop_one, args=(job,), daemon=True) for job in jobs]
         for thread in threads:
             thread.start()
         for thread in threads:
             join(thread)
 
-    def _stop_one(self, job: Job) -> None:
+    def _stop_one(self, job: EngineJob) -> None:
         try:
             job.stop(self._drain)
         except Exception as error:  # a job that fails to stop must not affect the others

@@ -10,7 +10,7 @@ import msgspec
 
 from balog.common.errors import ConfigError
 from balog.common.http import HttpClient, HttpStatusError
-from balog.service.control.folder import FolderControl, open_version_store
+from balog.service.control.folder import FolderControl
 from balog.service.control.store import ControlError, DocumentVersion, Pushed, ServiceStatus, VersionConflict
 
 T = TypeVar("T")
@@ -111,4 +111,4 @@ def open_control(place: str, options: Mapping[str, Any] | None = None, token: st
     """
     if place.startswith(("http://", "https://")):
         return RemoteControl(place, token)
-    return open_version_store(place, options)
+    return FolderControl(place, options)

@@ -10,7 +10,7 @@ import msgspec
 from balog.common.config.problems import intact, problems
 from balog.common.duplicate_keys import find_duplicate_keys
 from balog.common.errors import ConfigError
-from balog.service.document import Callback, ControlDocument
+from balog.service.document import ControlDocument
 from balog.service.intake.router import route_problems
 
 _MAX_TWICE = 20
@@ -49,22 +49,26 @@ def check(document: ControlDocument) -> list[ConfigError]:
 
 def _problems(document: ControlDocument) -> Iterator[ConfigError]:
     from balog.service.jobs.callbacks.endpoint import check_callback
-    from balog.service.jobs.filters import check_filters  # brings the engine
+    from balog.service.jobs.filters import filter_problems  # brings the engine
     from balog.service.jobs.tables import check_table
 
     yield from route_problems(document)
-    yield from check_filters(document)
-    for kind, parts in (("tables", document.tables), ("callbacks", document.callbacks)):
+    yield from filter_problems(document)
+    for kind in ("streams", "filters", "tables", "callbacks"):
         names: set[str] = set()
-        for number, part in enumerate(parts):
+        for number, part in enumerate(getattr(document, kind)):
             place = f"$.{kind}[{number}]"
             if part.name in names:
                 yield ConfigError(f"there are two {kind} {part.name!r}; rename one", path=f"{place}.name")
             names.add(part.name)
+            sources = getattr(part, "sources", ())
+            twice = next((at for at, topic in enumerate(sources) if topic in sources[:at]), None)
+            if twice is not None:
+                yield ConfigError("is listed twice", path=f"{place}.sources[{twice}]")
             try:
-                if isinstance(part, Callback):
+                if kind == "callbacks":
                     check_callback(part)
-                else:
+                elif kind == "tables":
                     check_table(part)
             except ConfigError as error:
                 yield ConfigError(error.reason, path=f"{place}.{error.path or 'where'}")

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct, field
 
-from balog.common.errors import ConfigError, MessageError, TopicError
+from balog.common.errors import ConfigError, TopicError
 from balog.topics import Message, Topic
+from balog.topics.publisher import publish_parts
 
 
 class PublishResult(Struct):
@@ -33,34 +34,22 @@ def publish(topic: Callable[[], Topic], messages: Sequence[Message]) -> PublishR
     Raises:
         TopicError: no message is known to be stored.
     """
+    refused: dict[str, str] = {}
     try:
         try:
             opened = topic()
         except ConfigError as error:
             return PublishResult(refused=dict.fromkeys([message.id for message in messages], str(error)))
-        new = opened.publish_new(messages)
-        return PublishResult(None if new is None or len(new) == len(messages) else new)
-    except MessageError:
-        written = PublishResult(set())
-        _write_parts(opened, messages, written)
-        return written
+        parts = list(
+            publish_parts(opened.publish_new, messages, lambda message, error: refused.update({message.id: str(error)}))
+        )
     except TopicError:
         raise
     except Exception as error:  # an unexpected error of a backend must not end the writer
         raise TopicError(f"{type(error).__name__} while events were stored: {error!s:.300}") from error
-
-
-def _write_parts(topic: Topic, messages: Sequence[Message], written: PublishResult) -> None:
-    """Split a batch until the rejected messages are isolated."""
-    try:
-        new = topic.publish_new(messages)
-    except MessageError as error:
-        if len(messages) == 1:
-            written.refused[messages[0].id] = str(error)
-            return
-        half = len(messages) // 2
-        _write_parts(topic, messages[:half], written)
-        _write_parts(topic, messages[half:], written)
-    else:
-        if written.new is not None:
-            written.new = None if new is None else written.new | new
+    new = set[str]()
+    for part in parts:
+        if part is None:
+            return PublishResult(None, refused)
+        new |= part
+    return PublishResult(None if len(new) == len(messages) else new, refused)

@@ -158,20 +158,14 @@ def _covers(glob: str, cls_type: str | None) -> bool:
 def route_problems(document: ControlDocument) -> Iterator[ConfigError]:
     """Yield the problems of a document's streams, each with its path.
 
-    Problems are invalid expressions and version conditions, repeated names, and reserved topics.
+    Problems are invalid expressions and version conditions, and reserved topics.
     """
-    seen: dict[str, int] = {}
     for number, stream in enumerate(document.streams):
         path = f"$.streams[{number}]"
         try:
             _compiled(stream, number)
         except ConfigError as error:
             yield error
-        if stream.name in seen:
-            yield ConfigError(
-                f"streams[{seen[stream.name]}] has the name {stream.name!r}, too; rename one", path=f"{path}.name"
-            )
-        seen.setdefault(stream.name, number)
         if (stream.topic or stream.name) == FAILED_EVENTS_TOPIC:
             yield ConfigError(
                 f"{FAILED_EVENTS_TOPIC} is the topic of rejected events; name another", path=f"{path}.topic"

@@ -91,6 +91,8 @@ class TopicWriter:
         diverted: called with the reason when events go to the fallback, and with "" when it is empty again.
 
     Attributes:
+        is_direct: whether events go directly to the topic.
+        busy: the running write task, if events wait.
         written_at: time of the last write; ``refusal`` is why it failed, "" if it did not.
     """
 
@@ -114,8 +116,8 @@ class TopicWriter:
         self._waiting: deque[PendingBatch] = deque()
         self._count = 0
         self._limit = 500
-        self._is_direct = True
-        self._task: asyncio.Task[None] | None = None
+        self.is_direct = True
+        self.busy: asyncio.Task[None] | None = None
         self._drain: asyncio.Task[None] | None = None
         self._drain_step: PendingCall[tuple[int, bool]] | None = None
         self._unanswered: PendingCall[Any] | None = None
@@ -132,19 +134,9 @@ class TopicWriter:
             return True
 
     @property
-    def is_direct(self) -> bool:
-        """Whether events go directly to the topic."""
-        return self._is_direct
-
-    @property
     def is_idle(self) -> bool:
         """Whether no event waits and no write or drain is running."""
-        return self._is_direct and self._task is None and self._unanswered is None
-
-    @property
-    def busy(self) -> asyncio.Task[None] | None:
-        """The running write task, if events wait."""
-        return self._task
+        return self.is_direct and self.busy is None and self._unanswered is None
 
     @property
     def retry_after(self) -> float:
@@ -153,15 +145,15 @@ class TopicWriter:
 
     def state(self) -> TopicWriterState:
         """Return the state."""
-        store: Store = "topics" if self._is_direct else "fallback"
+        store: Store = "topics" if self.is_direct else "fallback"
         return TopicWriterState(store=store, waiting=self._count, backlog=self.backlog, error=self.error)
 
     def add(self, group: PendingBatch) -> None:
         """Enqueue a batch; it is settled when it is durable or has failed."""
         self._waiting.append(group)
         self._count += len(group.messages)
-        if self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._run())
+        if self.busy is None:
+            self.busy = asyncio.get_running_loop().create_task(self._run())
 
     def stop_draining(self) -> asyncio.Future[tuple[int, bool]] | None:
         """Stop draining. Return the future of a step that is still running."""
@@ -171,8 +163,8 @@ class TopicWriter:
 
     def stop(self) -> None:
         """Stop writing; fail the batches that are not stored yet."""
-        if self._task is not None:
-            self._task.cancel()
+        if self.busy is not None:
+            self.busy.cancel()
         while self._waiting:
             self._waiting.popleft().fail("the service stopped before it was durable")
 
@@ -182,7 +174,7 @@ class TopicWriter:
                 async with self.lock:
                     await self._write(*self._next_batch())
         finally:
-            self._task = None
+            self.busy = None
             self.used = time.monotonic()
 
     def _next_batch(self) -> tuple[list[PendingBatch], list[Message]]:
@@ -232,7 +224,7 @@ class TopicWriter:
             if self.retry_after:
                 raise TopicError(self.error)
             return "topics", await self._to_topic(messages)
-        if self._is_direct and not self._stores.deadline_passed.done():
+        if self.is_direct and not self._stores.deadline_passed.done():
             try:
                 return "topics", await self._to_topic(messages)
             except TopicError as error:
@@ -310,11 +302,11 @@ class TopicWriter:
     def divert_for(self, backlog: int, fallback: Fallback) -> None:
         """Drain events found in the fallback, and write new events behind them."""
         self.backlog += backlog
-        if self._is_direct:
+        if self.is_direct:
             self._divert("", fallback)
 
     def _divert(self, error: str, fallback: Fallback) -> None:
-        self._is_direct = False
+        self.is_direct = False
         self.error = error
         if error:
             self._diverted(error)
@@ -337,7 +329,7 @@ class TopicWriter:
             async with self.lock:
                 found = await self._step(drain)
                 if found is not None and found[1]:
-                    self._is_direct, self.backlog = True, 0
+                    self.is_direct, self.backlog = True, 0
                     self._moved.clear()
                     self._drain = None
                     self._diverted("")

@@ -39,7 +39,7 @@ JobConsumer = SinkConsumer | MessageConsumer
 
 
 class EngineJob(ABC):
-    """A :class:`balog.service.jobs.Job` that runs an engine. A subclass creates its consumers.
+    """A running filter, table or callback. A subclass creates its consumers.
 
     The consumer group is ``KIND.NAME``: each job receives all events of its topics, also earlier ones.
 
@@ -88,18 +88,25 @@ class EngineJob(ABC):
         return {"concurrency": len(consumers), "batch": self._batch, "max_attempts": MAX_ATTEMPTS}
 
     def check(self) -> None:
-        """See ``Job``."""
+        """Check whether the job can start on this machine, without starting it.
+
+        Raises:
+            ConfigError: a problem of this machine, such as a missing secret.
+        """
         _close(self.consumers())
 
     def start(self) -> None:
-        """See ``Job``. A job is started once."""
+        """Start the job on threads of its own, once. Raises the errors of ``check``."""
         self.check()
         self._thread = threading.Thread(target=self._work, name=f"balog {self.kind} {self.name}", daemon=True)
         with signals_for_main_thread():
             self._thread.start()
 
     def stop(self, deadline: float) -> None:
-        """See ``Job``."""
+        """Stop receiving, wait at most ``deadline`` seconds for events in flight, and release the rest.
+
+        Events in flight that are released are delivered again.
+        """
         with self._lock:
             self._stopping.set()
             if self._engine is not None:
@@ -108,7 +115,7 @@ class EngineJob(ABC):
             self._thread.join(deadline + JOIN_SECONDS)
 
     def status(self) -> JobStatus:
-        """See ``Job``."""
+        """Return the status. Called every second, so it is cheap."""
         with self._lock:
             counts, engine, lag = self._counts(), self._engine, self._lag
         if lag is not None:

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from balog.common.http.addresses import Networks
-from balog.service.jobs import Job, Kind
+from balog.service.jobs import Kind
+from balog.service.jobs.engine_job import EngineJob
 from balog.service.settings import ServiceConfig
 
 
-def job_factory(config: ServiceConfig, say: Callable[[str], None]) -> Callable[[Kind, Any], Job]:
+def job_factory(config: ServiceConfig, say: Callable[[str], None]) -> Callable[[Kind, Any], EngineJob]:
     """Return a function that creates the jobs of a service.
 
     Args:
@@ -18,7 +19,7 @@ def job_factory(config: ServiceConfig, say: Callable[[str], None]) -> Callable[[
     """
     networks = Networks(config.document_access.networks)
 
-    def make(kind: Kind, part: Any) -> Job:
+    def make(kind: Kind, part: Any) -> EngineJob:
         # Imported here: a service without callbacks does not need their packages.
         if kind == "filter":
             from balog.service.jobs.filters import FilterJob

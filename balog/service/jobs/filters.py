@@ -41,7 +41,7 @@ class FilterJob(EngineJob):
         lease: seconds until events are available again after the process died.
 
     Raises:
-        ConfigError: a problem that ``check_filters`` finds; ``path`` is the filter's member.
+        ConfigError: a problem that ``filter_problems`` finds; ``path`` is the filter's member.
     """
 
     def __init__(
@@ -78,25 +78,14 @@ class _Source(SinkConsumer):
             raise PartialFailure({came[id]: why for id, why in failure.failed.items()}) from None
 
 
-def check_filters(document: ControlDocument) -> list[ConfigError]:
-    """Return the problems of a document's filters, each with its path in the document.
+def filter_problems(document: ControlDocument) -> Iterator[ConfigError]:
+    """Yield the problems of a document's filters, each with its path in the document.
 
-    Problems are repeated names and sources, invalid expressions, and cycles of filters, including those that Spark
-    runs.
+    Problems are invalid expressions, and cycles of filters, including those that Spark runs.
     """
-    return list(_problems(document.filters))
-
-
-def _problems(filters: Sequence[Filter]) -> Iterator[ConfigError]:
-    names: set[str] = set()
+    filters = document.filters
     for number, config in enumerate(filters):
         place = f"$.filters[{number}]"
-        if config.name in names:
-            yield ConfigError(f"there are two filters {config.name!r}; rename one", path=f"{place}.name")
-        names.add(config.name)
-        twice = next((at for at, topic in enumerate(config.sources) if topic in config.sources[:at]), None)
-        if twice is not None:
-            yield ConfigError("is listed twice", path=f"{place}.sources[{twice}]")
         try:
             make_selection(config)
         except ConfigError as error:

@@ -50,9 +50,6 @@ def check_table(config: AnyTable) -> None:
     Raises:
         ConfigError: ``path`` is the table's member.
     """
-    twice = next((at for at, topic in enumerate(config.sources) if topic in config.sources[:at]), None)
-    if twice is not None:
-        raise ConfigError("is listed twice", path=f"sources[{twice}]")
     if isinstance(config, LoadedTable):
         return
     if config.where is not None:
@@ -83,7 +80,7 @@ class _GuardedClickHouse:
 
 
 class TableJob(EngineJob):
-    """A :class:`balog.service.jobs.Job` that writes a table.
+    """A job that writes a table.
 
     The consumer group is ``table.NAME``. An event is acknowledged once its row is stored. An event that the database
     rejects becomes a dead letter of the topic. While the database is unreachable, events wait in the topic.

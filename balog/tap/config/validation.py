@@ -46,6 +46,7 @@ def compile_schema(schema: dict[str, Any]) -> Any:
             formats=_FORMATS,
             pattern_options=jsonschema_rs.RegexOptions(),
             offline=True,
+            mask="…",
         )
     except ValueError as error:
         place = json_path(getattr(error, "instance_path", ()))

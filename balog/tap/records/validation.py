@@ -67,7 +67,10 @@ class RecordValidator:
                 if self._refers:
                     document = {**head, **self._selected(self._document, (), None)}
                     registry = jsonschema_rs.Registry([(_DOCUMENT, document)])
-                return jsonschema_rs.validator_for(schema, validate_formats=False, offline=True, registry=registry), ""
+                validator = jsonschema_rs.validator_for(
+                    schema, validate_formats=False, offline=True, registry=registry, mask="…"
+                )
+                return validator, ""
             except ValueError as error:
                 reason = reason or str(error).splitlines()[0]
         return None, reason

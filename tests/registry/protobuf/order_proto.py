@@ -1,5 +1,9 @@
 """A type with every kind of field, for tests."""
 
+from google.protobuf import json_format, message_factory
+
+from balog.registry.protobuf.message import CompiledMessage
+
 ORDER = b"""
 syntax = "proto3";
 package shop;
@@ -36,3 +40,10 @@ message Order {
 message Line { string sku = 1; repeated int32 sizes = 2; }
 enum Color { NONE = 0; RED = 1; }
 """
+
+
+def encoded(type_: CompiledMessage, payload: bytes) -> bytes:
+    """Encode a payload with google.protobuf, which skips the members beside the fields."""
+    message = message_factory.GetMessageClass(type_.descriptor)()
+    json_format.Parse(payload, message, ignore_unknown_fields=True, max_recursion_depth=101)
+    return bytes(message.SerializeToString(deterministic=True))

@@ -4,6 +4,7 @@ import json
 import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -163,7 +164,6 @@ def test_many_digits_in_a_text_or_a_fraction_are_taken(service):
         (b"[" * 40_000, {}, 400),
         (b"\n\n", {"content_type": "application/x-ndjson"}, 400),
         (b"<x/>", {"content_type": "text/xml"}, 415),
-        (b"{}", {"content_type": "application/json; charset=latin-1"}, 415),
         (b"{}", {"content_encoding": "br"}, 415),
         (b"{}", {"content_encoding": "zstd"}, 400),
         (b" " * 50_001, {}, 413),
@@ -307,37 +307,39 @@ class Down(MemoryTopics):
         return topic
 
 
-def test_503_when_no_store_takes_it_and_ready_says_so():
-    with Service(ServiceConfig(topics="local:unused", listen=":0", drain=0), topics=Down()) as service:
+@contextmanager
+def down(**options):
+    config = ServiceConfig(topics="local:unused", listen=":0", drain=0, **options)
+    with Service(config, topics=Down()) as service:
         asked = Asked(service)
+        yield asked
+        asked.http.clear()
+
+
+def test_503_when_no_store_takes_it_and_ready_says_so():
+    with down() as asked:
         answer = asked.ask("POST", "/v1/events", b'{"cls_type":"log","message":"x"}')
 
         assert answer.status == 503
         assert int(answer.headers["Retry-After"]) >= 1
         assert "the disk is full" in answer.json()["items"][0]["problems"][0]["reason"]
         assert asked.ask("GET", "/ready").status == 503
-        asked.http.clear()
 
 
 def test_what_is_refused_and_finds_no_store_is_counted():
-    with Service(ServiceConfig(topics="local:unused", listen=":0", drain=0), topics=Down()) as service:
-        asked = Asked(service)
+    with down() as asked:
         status, _ = asked.post({"cls_type": "nope"})
         metrics = asked.ask("GET", "/metrics").data.decode()
-        asked.http.clear()
 
     assert status == 422
     assert "balog_service_failed_unkept_total 1.0" in metrics
 
 
 def test_one_topic_that_takes_nothing_makes_the_service_degraded_and_others_go_on():
-    config = ServiceConfig(topics="local:unused", listen=":0", drain=0, unknown_types="accept")
-    with Service(config, topics=Down()) as service:
-        asked = Asked(service)
+    with down(unknown_types="accept") as asked:
         statuses = [asked.post({"cls_type": name})[0] for name in ("good", "bad")]
         ready = asked.ask("GET", "/ready")
         metrics = asked.ask("GET", "/metrics").data.decode()
-        asked.http.clear()
 
     assert statuses == [202, 503]
     assert (ready.status, ready.json()) == (200, {"status": "degraded", "problems": ["the disk is full"]})
@@ -345,11 +347,8 @@ def test_one_topic_that_takes_nothing_makes_the_service_degraded_and_others_go_o
 
 
 def test_events_go_to_the_fallback_while_the_topics_fail(tmp_path: Path):
-    config = ServiceConfig(topics="local:unused", fallback=f"local:{tmp_path}", listen=":0", drain=0)
-    with Service(config, topics=Down()) as service:
-        asked = Asked(service)
+    with down(fallback=f"local:{tmp_path}") as asked:
         status, answer = asked.post({"cls_type": "log", "message": "x"})
-        asked.http.clear()
 
     assert (status, answer["stores"]) == (202, {"fallback": 1})
 
@@ -387,7 +386,7 @@ def test_a_fault_of_the_service_is_a_500_in_the_one_form_and_is_told_without_wha
 
     assert [answer.status for answer in answers] == [500] * 3
     assert all(answer.json().keys() == {"problem", "path"} for answer in answers)
-    assert len(said) == 2, "one that comes again and again is told once a minute"
+    assert len(said) == 2, "one that comes again and again is told once"
     assert "POST /v1/events: KeyError" in said[0]
     assert "GET /v1/status: KeyError" in said[1]
     assert "what was sent" not in "".join(said)

@@ -86,6 +86,21 @@ def bench(tmp_path):
     made.control.close()
 
 
+def unreachable_while(place):
+    """Return a version store that cannot be reached while the event, which is set, stays so."""
+    control, away = open_control(place), threading.Event()
+    head = control.head
+
+    def fail():
+        if away.is_set():
+            raise StorageError("s3://x: no answer")
+        return head()
+
+    away.set()
+    control.head = fail
+    return control, away
+
+
 def callbacks(*names, **more):
     return {"callbacks": [{"name": name, "source": "a", "url": "https://example.com/", **more} for name in names]}
 
@@ -207,15 +222,8 @@ def test_a_service_that_starts_goes_back_to_what_it_can_apply(bench):
 
 def test_a_store_that_goes_away_stops_nothing(bench, tmp_path):
     bench.push(callbacks("a"))
-    control = open_control(bench.place)
-    head, away = control.head, threading.Event()
-
-    def fail():
-        if away.is_set():
-            raise StorageError("s3://x: no answer")
-        return head()
-
-    control.head = fail
+    control, away = unreachable_while(bench.place)
+    away.clear()
     with bench.service(control=control) as applier:
         away.set()
         wait_for(lambda: applier.status().reason == "s3://x: no answer")
@@ -228,12 +236,7 @@ def test_a_store_that_goes_away_stops_nothing(bench, tmp_path):
 
 
 def test_a_service_does_not_begin_without_knowing_its_document(bench, tmp_path):
-    control = open_control(bench.place)
-
-    def fail():
-        raise StorageError("s3://x: no answer")
-
-    control.head = fail
+    control, _ = unreachable_while(bench.place)
     with pytest.raises(StorageError, match="no answer"), bench.service(control=control):
         pass
 
@@ -244,20 +247,12 @@ def test_a_service_begins_with_what_it_applied_last_while_its_place_can_not_be_r
     bench.push(callbacks("a"))
     with bench.service():
         pass
-    control = open_control(bench.place)
-    head, back = control.head, threading.Event()
-
-    def fail():
-        if not back.is_set():
-            raise StorageError("s3://x: no answer")
-        return head()
-
-    control.head = fail
+    control, away = unreachable_while(bench.place)
     with bench.service(control=control) as applier:
         assert (applier.status().number, applier.document.callbacks[0].name) == (1, "a")
         assert any("starts with version 1, which was applied here last" in line for line in bench.said)
         bench.push(callbacks("b"))
-        back.set()
+        away.clear()
         wait_for(lambda: applier.status().number == 2)
 
 

@@ -1,7 +1,6 @@
 """``/v1/config`` and ``/v1/status``, on a real server."""
 
 import json
-import time
 
 import msgspec
 import pytest
@@ -144,13 +143,6 @@ def test_the_status_has_what_is_going_on(controlled, api, until):
 
 def entry_of(pushed):
     return msgspec.convert(msgspec.to_builtins(pushed), DocumentVersion)
-
-
-def until_reported(control):
-    deadline = time.monotonic() + 10
-    while not control.services():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 class TestRemote:

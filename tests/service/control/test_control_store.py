@@ -163,49 +163,28 @@ def test_of_many_who_push_onto_one_version_one_wins(tmp_path):
 
 PUSHER = """
 import sys
-from balog.service.control import VersionConflict, open_control
-place, who, times = sys.argv[1], sys.argv[2], int(sys.argv[3])
+from balog.service.control import open_control
+place, who = sys.argv[1:]
 control = open_control(place)
 print("ready", flush=True)
 sys.stdin.readline()
-for number in range(times):
+for number in range(10_000):
     document = b'{"streams": [{"name": "%s-%d"}]}' % (who.encode(), number)
-    while True:
-        try:
-            print(control.push(document, who=who, message=str(number)).number, flush=True)
-            break
-        except VersionConflict:
-            continue
+    print(control.push(document, who=who, message=str(number)).number, flush=True)
 """
 
 
-def start_pushing(place, who, times):
-    command = [sys.executable, "-c", PUSHER, str(place), who, str(times)]
+def start_pushing(place, who):
+    command = [sys.executable, "-c", PUSHER, str(place), who]
     child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert child.stdout.readline() == "ready\n"
     return child
 
 
-def test_two_processes_that_push_fifty_versions_each_lose_none(tmp_path):
-    children = [start_pushing(tmp_path, who, 50) for who in ("ann", "bob")]
-    for child in children:
-        child.stdin.write("go\n")
-        child.stdin.flush()
-    told = [[int(line) for line in child.communicate(timeout=120)[0].split()] for child in children]
-
-    entries = open_control(str(tmp_path)).entries(1000)
-    assert sorted(told[0] + told[1]) == list(range(1, 101))
-    assert [entry.number for entry in reversed(entries)] == list(range(1, 101))
-    for who, numbers in zip(("ann", "bob"), told):
-        mine = [entry for entry in reversed(entries) if entry.who == who]
-        assert [entry.number for entry in mine] == numbers
-        assert [entry.message for entry in mine] == [str(number) for number in range(50)]
-
-
 def test_who_is_killed_while_pushing_leaves_whole_versions_without_gaps(tmp_path):
     """Given a pusher that is killed at some moment, again and again, then what it was told is there."""
     for round in range(4):
-        child = start_pushing(tmp_path, f"r{round}", 10_000)
+        child = start_pushing(tmp_path, f"r{round}")
         child.stdin.write("go\n")
         child.stdin.flush()
         told = [int(child.stdout.readline()) for _ in range(3 + round)]

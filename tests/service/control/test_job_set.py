@@ -63,12 +63,3 @@ def test_streams_are_switched_between_two_requests(controlled, api):
     assert len({id for some in found.values() for id in some}) == sum(sent)
     assert {"t0", "t1"} <= found.keys() <= {"t0", "t1", "order"}
     assert all(len(some) % 10 == 0 for some in found.values())
-
-
-def test_a_service_that_is_restarted_goes_on_with_its_version(tmp_path, make_controlled, make_api):
-    with make_controlled(tmp_path).running() as controlled:
-        make_api(controlled.url)("POST", "/v1/config", {"streams": [{"name": "s", "types": ["order"], "topic": "all"}]})
-    with make_controlled(tmp_path).running() as controlled:
-        controlled.send_orders(3)
-        assert len(ids(controlled, "all")) == 3
-        assert controlled.document.streams[0].name == "s"

@@ -75,12 +75,11 @@ def test_only_its_own_script_may_run_and_it_asks_nobody_else():
 
 
 @pytest.mark.service
-@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
-def test_its_numbers_are_live(controlled, api, open_page, width, scheme):
+def test_its_numbers_are_live_on_a_narrow_and_dark_screen_too(controlled, api, open_page):
     filters = [{"name": "big", "sources": ["order"], "to": "big", "where": "payload.n >= 50"}]
     api("POST", "/v1/config?message=the%20first", {"filters": filters})
     controlled.send_orders(100)
-    opened = open_page(controlled.url, width=width, scheme=scheme)
+    opened = open_page(controlled.url, width=390, scheme="dark")
     opened.wait("#streams tbody tr td:nth-child(4)", "100")
     opened.wait("#topics tbody", "filter.big")
     opened.wait("#services tbody", "service one")
@@ -108,7 +107,7 @@ def test_its_numbers_are_live(controlled, api, open_page, width, scheme):
     wide = opened.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
     assert wide <= 0
     paper = opened.page.evaluate("getComputedStyle(document.body).backgroundColor")
-    assert (paper == "rgb(21, 22, 24)") is (scheme == "dark")
+    assert paper == "rgb(21, 22, 24)"
 
 
 @pytest.mark.service

@@ -45,11 +45,6 @@ def publish(home, topic, count, cls_type="order", version="1.0.0"):
     home.topic(topic).publish([Message(event.header.id, encode(event)) for event in events])
 
 
-def test_a_home_without_topics_has_none(home, inspector, until):
-    publish(home, "first", 1)
-    assert until(inspector.topics)[0].name == "first"
-
-
 def test_a_topic_is_told_with_its_groups_and_types(home, inspector, until):
     publish(home, "orders", 30)
     publish(home, "orders", 10, version="1.1.0")

@@ -21,7 +21,7 @@ from tests.waiting import wait_for
 
 pytest.importorskip("uvicorn")
 
-KILLS = 4
+KILLS = 3
 
 
 @pytest.fixture

@@ -10,14 +10,6 @@ from balog.service.intake.executor import DaemonExecutor
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_call_gives_or_raises_what_it_gives_or_raises() -> None:
-    workers = DaemonExecutor(2, "test")
-    assert await workers.submit(lambda: 7).future == 7
-    with pytest.raises(ZeroDivisionError):
-        await workers.submit(lambda: 1 // 0).future
-    workers.close()
-
-
 async def test_calls_are_done_beside_each_other_by_so_many_threads() -> None:
     workers = DaemonExecutor(3, "test")
     together = threading.Barrier(3)

@@ -76,11 +76,6 @@ def test_the_key_is_the_streams_or_the_run() -> None:
     assert router.route(logged).key == "r1"
 
 
-def test_a_type_that_is_seen_again_goes_where_it_went() -> None:
-    router = StreamRouter(ControlDocument(streams=(EventStream(name="a", types=("order",), where="payload.n = 1"),)))
-    assert [router.route(event(n=n)).stream for n in (1, 2, 1, 2)] == ["a", "order", "a", "order"]
-
-
 def test_types_without_end_are_not_all_remembered() -> None:
     router = StreamRouter(ControlDocument())
     for n in range(10_000):
@@ -129,8 +124,3 @@ def test_what_is_wrong_with_a_stream_is_told_with_its_place(stream: EventStream,
         with pytest.raises(ConfigError) as told:
             StreamRouter(document)
         assert told.value.path == path
-
-
-def test_a_name_that_is_there_twice_is_told() -> None:
-    document = ControlDocument(streams=(EventStream(name="a", types=("x",)), EventStream(name="a", types=("y",))))
-    assert [error.path for error in route_problems(document)] == ["$.streams[1].name"]

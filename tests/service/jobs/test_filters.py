@@ -10,7 +10,7 @@ import pytest
 from balog.common.errors import ConfigError
 from balog.event import Event, decode, encode
 from balog.service.document import ControlDocument, Filter
-from balog.service.jobs.filters import FilterJob, check_filters
+from balog.service.jobs.filters import FilterJob, filter_problems
 from balog.topics import Message
 from tests.waiting import wait_for
 
@@ -135,18 +135,10 @@ class TestJob:
 
 class TestChecking:
     def faults(self, *filters):
-        return [(fault.path, fault.reason) for fault in check_filters(ControlDocument(filters=filters))]
+        return [(fault.path, fault.reason) for fault in filter_problems(ControlDocument(filters=filters))]
 
     def test_filters_one_behind_the_other_are_well(self):
         assert self.faults(config(), config(name="next", sources=("out", "other"), to="end")) == []
-
-    def test_a_name_is_there_once(self):
-        assert self.faults(config(), config(to="x")) == [
-            ("$.filters[1].name", "there are two filters 'big'; rename one")
-        ]
-
-    def test_a_source_is_there_once(self):
-        assert self.faults(config(sources=("a", "b", "a"))) == [("$.filters[0].sources[2]", "is listed twice")]
 
     def test_an_expression_that_is_none_is_told_with_its_place(self):
         ((path, reason),) = self.faults(config(select={"n": "payload.n +"}, cls_type="x"))

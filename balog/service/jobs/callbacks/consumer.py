@@ -190,7 +190,7 @@ def next_delay(
     message: Received,
     retry_after: float | None,
     now: float,
-    failed: int | None = None,
+    failed: int,
 ) -> float | None:
     """Return the seconds until the next attempt; None when this one was the last.
 
@@ -200,10 +200,10 @@ def next_delay(
     Args:
         message: as it was received for the attempt that failed.
         now: seconds since the epoch.
-        failed: failed attempts including this one; None counts all deliveries as attempts.
+        failed: failed attempts including this one.
     """
     left = message.published + config.give_up - now
-    if left <= 0 and (message.attempts if failed is None else failed) >= LEAST_ATTEMPTS:
+    if left <= 0 and failed >= LEAST_ATTEMPTS:
         return None
     delay = config.retry.backoff().delay(message.attempts)
     if left > 0:

@@ -22,7 +22,7 @@ LEASE = 30.0
 
 
 class CallbackJob(EngineJob):
-    """Runs a callback, see ``Job``. It can be started once.
+    """Runs a callback, see ``EngineJob``. It can be started once.
 
     It has its own engine, with its own group, threads and connections, so that a dead endpoint slows no other callback.
 
@@ -72,7 +72,7 @@ class CallbackJob(EngineJob):
         }
 
     def status(self) -> JobStatus:
-        """Return the job's status, see ``Job``."""
+        """Return the job's status, see ``EngineJob``."""
         status = super().status()
         if self.consumer is None:
             return status

@@ -23,24 +23,24 @@ class TestDelays:
     def test_they_double_up_to_the_longest_with_full_jitter(self):
         config = callback(retry=Retrying(first=2.0, longest=60.0))
         for attempts, most in [(1, 2), (2, 4), (3, 8), (5, 32), (6, 60), (100_000, 60)]:
-            delays = [next_delay(config, message(attempts), None, 1.0) for _ in range(50)]
+            delays = [next_delay(config, message(attempts), None, 1.0, attempts) for _ in range(50)]
             assert 0 <= min(delays) < most / 2 < max(delays) <= most
 
     def test_retry_after_is_kept_to_when_it_is_longer(self, monkeypatch):
         monkeypatch.setattr("random.random", lambda: 0.5)
         config = callback(retry=Retrying(first=2.0, longest=2.0))
-        assert next_delay(config, message(), 100.0, 0.0) == 100.0
-        assert next_delay(config, message(), 0.5, 0.0) == 1.0
+        assert next_delay(config, message(), 100.0, 0.0, 1) == 100.0
+        assert next_delay(config, message(), 0.5, 0.0, 1) == 1.0
 
     def test_the_last_attempt_is_when_its_time_is_over(self, monkeypatch):
         monkeypatch.setattr("random.random", lambda: 0.5)
         config = callback(retry=Retrying(first=3600.0, longest=3600.0), give_up=10_000.0)
-        assert next_delay(config, message(9, published=1000.0), None, 10_900.0) == 100.0
-        assert next_delay(config, message(9, published=1000.0), None, 11_000.0) is None
+        assert next_delay(config, message(9, published=1000.0), None, 10_900.0, 9) == 100.0
+        assert next_delay(config, message(9, published=1000.0), None, 11_000.0, 9) is None
 
     def test_an_old_event_that_was_redriven_has_three_attempts_even_so(self):
         config = callback(give_up=10.0)
-        tried = [next_delay(config, message(attempts), None, 1e6) is not None for attempts in (1, 2, 3)]
+        tried = [next_delay(config, message(attempts), None, 1e6, attempts) is not None for attempts in (1, 2, 3)]
         assert tried == [True, True, False]
 
     @given(
@@ -52,7 +52,7 @@ class TestDelays:
     )
     def test_every_delay_is_a_time_that_a_topic_can_keep(self, attempts, published, now, first, retry_after):
         config = callback(retry=Retrying(first=first, longest=3600.0))
-        delay = next_delay(config, message(attempts, published), retry_after, now)
+        delay = next_delay(config, message(attempts, published), retry_after, now, attempts)
         assert delay is None or (retry_after or 0) <= delay <= max(3600.0, retry_after or 0)
 
     def test_a_dead_letter_says_when_and_after_how_many_attempts(self):
