@@ -89,18 +89,16 @@ class BackoffSequence:
 
     Args:
         backoff: the limits of the delays.
-        chance: as for ``Backoff.delay``.
     """
 
-    def __init__(self, backoff: Backoff, chance: Callable[[], float] | None = None) -> None:
+    def __init__(self, backoff: Backoff) -> None:
         self.backoff = backoff
         self.failures = 0
-        self._chance = chance
 
     def next(self, retry_after: float | None = None) -> float:
         """Count a failure and return the delay before the next attempt, in seconds; see ``Backoff.delay``."""
         self.failures += 1
-        return self.backoff.delay(self.failures, retry_after, chance=self._chance)
+        return self.backoff.delay(self.failures, retry_after)
 
     def reset(self) -> None:
         """Forget the failures: the next delay is a first one."""

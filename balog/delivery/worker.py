@@ -73,10 +73,10 @@ class SinkWorker:
         self._connection = SinkConnection(config, self._health)
         self._batching = config.batch
         if spool is not None:  # a batch must fit into a small spool, or no event after it would be spooled
-            most = min(config.batch.bytes, spool.max_bytes // _BATCHES_PER_SPOOL)
+            most = min(config.batch.bytes, spool.spool.max_bytes // _BATCHES_PER_SPOOL)
             self._batching = msgspec.structs.replace(config.batch, bytes=most)
         self._full_events, self._full_bytes = self._batching.events, self._batching.bytes
-        self._state = WorkerState(spool.name if spool else "")
+        self._state = WorkerState(spool.spool.name if spool else "")
         self._lock, self._changed, self._queue = self._state.lock, self._state.changed, self._state.queue
         self._spooler = (
             Spooler(self.name, spool, self._state, self._batching, self._notices, on_progress) if spool else None

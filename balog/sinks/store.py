@@ -11,7 +11,6 @@ each batch is durable (fsync), and uploaded when they are finished.
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import threading
 import time
@@ -23,7 +22,7 @@ from typing import Annotated, Any, ClassVar
 from msgspec import Meta, field
 
 from balog.common.errors import ConfigError
-from balog.common.local_path import check_folder, local_path
+from balog.common.local_path import check_folder, local_path, state_folder
 from balog.common.signals import join
 from balog.common.storage import Options, Storage, StorageError, is_url, open_storage
 from balog.common.text import counted
@@ -140,11 +139,7 @@ def _storage(url: str, config: StoreSinkConfig) -> Storage:
 def _staging(folder: str | None) -> Path:
     if folder is not None:
         return Path(local_path(folder, "staging"))
-    try:
-        state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
-    except RuntimeError:
-        raise ConfigError("is needed, as there is no home folder; give a folder on disk", path="staging") from None
-    return state / "balog" / "staging"
+    return state_folder("staging is needed, as there is no home folder; give a folder on disk") / "staging"
 
 
 def _place_name(url: str, options: dict[str, Any]) -> str:

@@ -16,21 +16,18 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from balog.common.secrets import Secret
 from balog.event import Event, decode
-from balog.sinks import (
-    AlertmanagerSinkConfig,
-    DatadogSinkConfig,
-    Delivery,
-    ElasticSinkConfig,
-    EmailSinkConfig,
-    PagerDutySinkConfig,
-    PrometheusSinkConfig,
-    ServiceSinkConfig,
-    StatsdSinkConfig,
-    StoreSinkConfig,
-    TopicSinkConfig,
-    WebhookSinkConfig,
-)
-from balog.sinks.prometheus import Pushgateway
+from balog.sinks import Delivery
+from balog.sinks.alertmanager import AlertmanagerSinkConfig
+from balog.sinks.datadog import DatadogSinkConfig
+from balog.sinks.elastic import ElasticSinkConfig
+from balog.sinks.email import EmailSinkConfig
+from balog.sinks.pagerduty import PagerDutySinkConfig
+from balog.sinks.prometheus import PrometheusSinkConfig, Pushgateway
+from balog.sinks.service import ServiceSinkConfig
+from balog.sinks.statsd import StatsdSinkConfig
+from balog.sinks.store import StoreSinkConfig
+from balog.sinks.topic import TopicSinkConfig
+from balog.sinks.webhook import WebhookSinkConfig
 from balog.testing.contracts.sinks import SECRET, SECRET_NAME, SinkPeer
 from balog.topics import open_topics
 from tests.stand_ins.alertmanager import AlertmanagerStandIn

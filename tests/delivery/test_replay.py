@@ -16,7 +16,8 @@ from balog.delivery.segment import Segment
 from balog.delivery.spool import SpoolConfig
 from balog.event import Event, decode
 from balog.singer import write_log
-from balog.sinks import Retrying, StoreSinkConfig
+from balog.sinks import Retrying
+from balog.sinks.store import StoreSinkConfig
 from tests.stand_ins.probe_sink import send
 from tests.waiting import wait_for
 

@@ -22,7 +22,8 @@ from balog.delivery.dead_letters import SinkDeadLetters
 from balog.delivery.segment import LinesFile, Segment
 from balog.delivery.spool import SinkSpool, SpoolConfig
 from balog.event import Event, decode, encode
-from balog.sinks import Batching, Delivery, Retrying, SinkError, StatsdSinkConfig
+from balog.sinks import Batching, Delivery, Retrying, SinkError
+from balog.sinks.statsd import StatsdSinkConfig
 from tests.stand_ins.probe_sink import ProbeConfig, balanced, deliveries, probe, send
 from tests.waiting import wait_for
 

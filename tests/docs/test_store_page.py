@@ -8,7 +8,7 @@ import pytest
 from balog.broker.config import BrokerConfig
 from balog.broker.state import StateConfig
 from balog.common.config.tagged_config import decode_tagged
-from balog.sinks import StoreSinkConfig
+from balog.sinks.store import StoreSinkConfig
 from tests.documentation import docs_page
 
 PAGES = "".join(

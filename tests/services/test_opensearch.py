@@ -10,7 +10,8 @@ import pytest
 from balog.delivery.attempt import attempt
 from balog.event import Event
 from balog.singer import write_log
-from balog.sinks import ElasticSinkConfig, SinkError
+from balog.sinks import SinkError
+from balog.sinks.elastic import ElasticSinkConfig
 from tests.services.servers.opensearch import running_opensearch
 from tests.stand_ins.batches import batch_of, ids
 

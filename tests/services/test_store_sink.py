@@ -13,7 +13,8 @@ from uuid import uuid4
 import pytest
 
 from balog.event import Event, decode, encode
-from balog.sinks import Delivery, Retrying, SinkError, StoreSinkConfig
+from balog.sinks import Delivery, Retrying, SinkError
+from balog.sinks.store import StoreSinkConfig
 from tests.services.servers.ftp import running_ftp
 from tests.services.servers.s3 import running_s3
 from tests.waiting import wait_for

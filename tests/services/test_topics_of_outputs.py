@@ -11,7 +11,8 @@ import pytest
 
 from balog.delivery.attempt import attempt
 from balog.event import Event, decode, encode
-from balog.sinks import Delivery, SinkError, TopicSinkConfig
+from balog.sinks import Delivery, SinkError
+from balog.sinks.topic import TopicSinkConfig
 from balog.topics import Message, Received, open_topics
 from tests.services.servers.elasticmq import SqsServer, set_credentials
 from tests.services.servers.kafka import KafkaServer

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from balog.common.secrets import Secret
-from balog.sinks import AlertmanagerSinkConfig, Delivery
-from balog.sinks.alertmanager import AlertmanagerSink
+from balog.sinks import Delivery
+from balog.sinks.alertmanager import AlertmanagerSink, AlertmanagerSinkConfig
 from tests.stand_ins.alertmanager import AlertmanagerStandIn
 from tests.stand_ins.alerts import alert_delivery, alert_event, alert_life
 from tests.stand_ins.http_server import Answer, HttpStandIn

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from balog.common.errors import ConfigError
 from balog.common.secrets import Secret
 from balog.event import Event, decode, encode
-from balog.sinks import Delivery, ElasticSinkConfig
+from balog.sinks import Delivery
+from balog.sinks.elastic import ElasticSinkConfig
 from tests.stand_ins.batches import batch_of, ids, numbered, refused
 from tests.stand_ins.elastic import ElasticStandIn
 from tests.stand_ins.http_server import Answer

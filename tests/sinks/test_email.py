@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from balog.common.errors import ConfigError, SinkError
 from balog.common.secrets import Secret
-from balog.sinks import EmailSinkConfig
+from balog.sinks.email import EmailSinkConfig
 from tests.stand_ins.alerts import alert_delivery, alert_event, alert_life
 from tests.stand_ins.smtp_server import SmtpServer
 

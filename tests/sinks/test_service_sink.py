@@ -11,7 +11,8 @@ import pytest
 from balog.common.secrets import Secret
 from balog.event import Event, decode, encode
 from balog.log.outputs import open_output
-from balog.sinks import Delivery, ServiceSinkConfig, SinkError
+from balog.sinks import Delivery, SinkError
+from balog.sinks.service import ServiceSinkConfig
 from tests.stand_ins.http_server import Answer, HttpStandIn
 from tests.stand_ins.service import ServiceStandIn
 

@@ -8,9 +8,10 @@ import pytest
 
 from balog.common.errors import ConfigError
 from balog.event import Event, encode
-from balog.sinks import Delivery, SinkError, StoreSinkConfig
+from balog.sinks import Delivery, SinkError
 from balog.sinks import store as store_module
 from balog.sinks.archive import store_part as part_module
+from balog.sinks.store import StoreSinkConfig
 
 
 def deliveries(count, day=20):
@@ -128,13 +129,13 @@ def test_a_full_disk_leaves_whole_batches_and_takes_the_batch_again(tmp_path, mo
     sink = build(tmp_path)
     sink.write(deliveries(100))
     batch = deliveries(100)
-    write_all = part_module._write_all
+    write_all = part_module.write_all
 
     def torn(file, data):
         write_all(file, data[: len(data) // 2])
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(part_module, "_write_all", torn)
+    monkeypatch.setattr(part_module, "write_all", torn)
     with pytest.raises(SinkError, match="No space left on device") as caught:
         sink.write(batch)
     assert caught.value.retryable

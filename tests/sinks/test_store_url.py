@@ -15,8 +15,9 @@ from balog.common.storage import StorageError
 from balog.common.storage.local import LocalStorage
 from balog.delivery import Dispatcher
 from balog.event import Event, encode
-from balog.sinks import Delivery, Retrying, SinkError, StoreSinkConfig
+from balog.sinks import Delivery, Retrying, SinkError
 from balog.sinks.archive import store_part
+from balog.sinks.store import StoreSinkConfig
 from tests.waiting import wait_for
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from balog.common.errors import ConfigError
 from balog.common.secrets import Secret
-from balog.sinks import WebhookSinkConfig
+from balog.sinks.webhook import WebhookSinkConfig
 from tests.stand_ins.batches import batch_of as deliveries
 from tests.stand_ins.batches import ids, numbered, refused
 from tests.stand_ins.http_server import Answer

@@ -84,12 +84,6 @@ def tls_context(ca_file: str | None, certificate: ClientCertificate | None = Non
 
 def _load(context: ssl.SSLContext, certificate: ClientCertificate) -> None:
     file, key = certificate.cert_file, certificate.key_file or None
-    for each in filter(None, (file, key)):
-        try:
-            with open(each, "rb"):
-                pass
-        except OSError as error:
-            raise ConfigError(f"{each}: cannot be read: {error.strerror}", path="certificate") from None
     try:
         # Without a function, OpenSSL would prompt for the password on the terminal.
         context.load_cert_chain(file, key, password=lambda: certificate.password)

@@ -173,11 +173,6 @@ class MeasureReader:
         self._reported: set[str] = set()
         self._known: dict[tuple[Kind, str, bytes], tuple[str, dict[str, str]]] = {}
 
-    @property
-    def folded(self) -> dict[str, int]:
-        """How many measurements had a tag replaced, by metric."""
-        return self._cap.folded
-
     def read(self, batch: Sequence[Delivery]) -> Measured:
         """Return the measurements of a batch, in its order, with the sink's prefix and tags.
 
