@@ -185,9 +185,6 @@ class EmailSink(AlertSink):
             reason = f"answered {error.smtp_code} {self._reply(error.smtp_error)}"
             self._disconnect()
             raise SinkError(f"{self._place} {reason}", retryable=not is_of_event or error.smtp_code < 500) from None
-        except smtplib.SMTPNotSupportedError as error:
-            self._disconnect()
-            raise SinkError(f"{self._place}: {error} See security, user and password.") from None
         except (smtplib.SMTPException, OSError) as error:
             self._disconnect()
             detail = (

@@ -16,6 +16,7 @@ from msgspec import Meta
 from balog.common.errors import ConfigError
 from balog.event import Event
 from balog.sinks.base import Delivery, SinkError, SinkGuarantee
+from balog.sinks.http_sink import RequestErrors
 from balog.sinks.measuring.measures import MeasureOptions, MeasureReader, is_measure
 from balog.sinks.measuring.statsd_lines import RateLimit, dogstatsd, pack, plain
 
@@ -98,19 +99,8 @@ class StatsdSink:
         self._rate_limit = RateLimit(config.rate)
 
     def open(self) -> None:
-        """Resolve the name, and connect to the first of its addresses that is reachable."""
-        self.close()
+        """Resolve the name; the first datagram connects."""
         self._addresses = self._resolved()
-        refusal: OSError | None = None
-        for address in self._addresses:
-            try:
-                self._socket = _connect(*address)
-            except OSError as error:
-                refusal = error
-            else:
-                return
-        if refusal is not None:
-            raise SinkError(self._reason(refusal)) from None
 
     def write(self, batch: Sequence[Delivery]) -> None:
         """Send the measurements of a batch; see ``Sink``."""
@@ -118,7 +108,7 @@ class StatsdSink:
             self._addresses = self._resolved()  # after a failure, because the name may have another address now
         found = self._reader.read(batch)
         lines: list[tuple[int, bytes]] = []
-        rejected = found.rejected
+        rejected, errors = found.rejected, RequestErrors()
         for index, measure in found.measures:
             line = self._lines.write(measure)
             if line is None or len(line) > _MAX_DATAGRAM:
@@ -133,14 +123,10 @@ class StatsdSink:
                 self._addresses = []
                 taken = {index for sent in datagrams[:number] for index in sent.indexes}
                 rest = sorted({index for unsent in datagrams[number:] for index in unsent.indexes} - taken)
-                raise SinkError(self._reason(error), rejected=rejected, remaining=rest) from None
-        if rejected:
-            raise SinkError(
-                f"{self._place}: {len(rejected)} events are no metrics that can be sent",
-                retryable=False,
-                rejected=rejected,
-                remaining=(),
-            )
+                errors.keep(rest, SinkError(self._reason(error)))
+                break
+        errors.reject(rejected)
+        errors.finish()
 
     def close(self) -> None:
         """Close the socket."""

@@ -24,7 +24,7 @@ from msgspec import Meta, field
 from balog.common.errors import ConfigError
 from balog.common.local_path import check_folder, local_path, state_folder
 from balog.common.signals import join
-from balog.common.storage import Options, Storage, StorageError, is_url, open_storage
+from balog.common.storage import Options, Storage, StorageError, open_storage
 from balog.common.text import counted
 from balog.event import new_id
 from balog.sinks.archive.store_part import MANIFESTS, Part, mend
@@ -124,8 +124,6 @@ class StoreSinkConfig(SinkOptions, tag_field="type", tag="store", forbid_unknown
         if not _TOPIC.fullmatch(self.topic):
             raise ConfigError(f"{self.topic!r} is not a topic's name; use letters, digits and . _ -", path="topic")
         if self.url is None:
-            if is_url(self.path or ""):
-                raise ConfigError('is a URL; give it as "url" in the place of "path"', path="path")
             return StoreSink(self, Path(local_path(self.path or "")) / self.topic, None)
         storage = _storage(self.url, self)
         folder = _staging(self.staging) / _place_name(self.url, self.options) / self.topic

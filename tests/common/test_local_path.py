@@ -92,11 +92,6 @@ def test_what_is_neither_a_url_nor_a_path_is_refused_where_both_are_wanted(place
         PATHS_OR_URLS[place](path)
 
 
-def test_a_store_says_how_a_url_is_given():
-    with pytest.raises(ConfigError, match='path: is a URL; give it as "url" in the place of "path"'):
-        sink(type="store", topic="t", path="s3://bucket/a")
-
-
 def test_an_archive_of_the_logger_may_be_at_a_url(empty_folder, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(empty_folder / "state"))
     output = open_output("store:memory://bucket/a?topic=t")

@@ -303,14 +303,6 @@ class TestDryRun:
         done = balog_replay(place.spool, "--dry-run")
         assert f"{folder.parent.name}: 0 events wait, 0 bytes; 4 dead letters; give --config: " in done.stdout
 
-    def test_a_torn_line_stays_for_the_replay(self, place):
-        place.leave()
-        (path,) = place.segments()
-        with path.open("ab") as file:
-            file.write(b"torn")
-        assert "100 events wait" in balog_replay(place.spool, "--dry-run").stdout
-        assert Path(path).read_bytes().endswith(b"torn")
-
 
 def held_in(spool: Path) -> int:
     """Count what waits in a spool that a broker may be about to make."""

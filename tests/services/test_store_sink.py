@@ -145,20 +145,6 @@ def test_a_server_that_is_away_for_a_while_costs_nothing(place, tmp_path, capsys
     assert staged(tmp_path) == []
 
 
-def test_what_a_dead_server_did_not_take_is_uploaded_by_the_next(place, tmp_path):
-    batch = deliveries(200)
-    sink = build(place, tmp_path)
-    sink.write(batch)
-    place.fail()
-    with pytest.raises(SinkError, match="1 file stays in the staging folder"):
-        sink.close()
-    place.mend()
-    build(place, tmp_path).close()
-
-    assert ids(place) == sent(batch)
-    assert staged(tmp_path) == []
-
-
 def test_a_probe_tells_whether_it_can_be_written_to_and_leaves_nothing(place, tmp_path):
     sink = build(place, tmp_path)
     sink.probe()

@@ -142,8 +142,8 @@ class TestForward:
     def test_from_kafka(self, kafka: KafkaServer, tmp_path: Path) -> None:
         self.forward(kafka.url(partitions=3), f"events-{uuid4().hex}", tmp_path)
 
-    def test_from_sqs(self, sqs: SqsServer, name: str, tmp_path: Path) -> None:
-        self.forward(sqs.url, name, tmp_path)
+    def test_from_sqs(self, sqs: SqsServer, tmp_path: Path) -> None:
+        self.forward(sqs.url, f"events-{uuid4().hex}", tmp_path)
 
     def forward(self, url: str, name: str, folder: Path) -> None:
         events = [Event.new("a.b", {"n": number}) for number in range(300)]

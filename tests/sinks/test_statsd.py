@@ -205,7 +205,7 @@ class TestDatagrams:
             2: "$.payload.value: a timer cannot be -1 seconds",
             3: "the timer record_count does not fit into a statsd datagram",
         }
-        assert refusal.value.remaining == ()
+        assert refusal.value.remaining == []
         assert receiver.lines() == ["record_count:1|c"]
 
 

@@ -114,25 +114,24 @@ def find_proxy(url: str, path: str = "url") -> Proxy | None:
         return None
     from urllib.request import getproxies, proxy_bypass  # imports http.client and ssl
 
+    from urllib3.exceptions import LocationParseError
+    from urllib3.util import parse_url
+
     parts = urlsplit(url)
     proxies = getproxies()
     named = proxies.get(parts.scheme) or proxies.get("all")
     if not named or proxy_bypass(parts.hostname or ""):
         return None
     try:
-        proxy = urlsplit(named if "://" in named else f"http://{named}")
-        host, port = proxy.hostname or "", proxy.port
-    except ValueError:
-        proxy, host, port = urlsplit(""), "", 0
-    if proxy.scheme not in ("http", "https") or not host or port == 0:
+        proxy = parse_url(named if "://" in named else f"http://{named}")
+    except LocationParseError:
+        proxy = parse_url("")
+    if proxy.scheme not in ("http", "https") or not proxy.host or proxy.port == 0:
         raise ConfigError(
             f"the environment's proxy for {parts.scheme} is not http://HOST:PORT; correct {parts.scheme}_proxy or "
             "all_proxy, or name the host in no_proxy",
             path=path,
         )
-    headers = {}
-    if proxy.username is not None:
-        pair = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}"
-        headers["Proxy-Authorization"] = f"Basic {b64encode(pair.encode()).decode()}"
-    host = f"[{host}]" if ":" in host else host
-    return Proxy(f"{proxy.scheme}://{host}:{port or (443 if proxy.scheme == 'https' else 80)}", headers)
+    credentials = unquote(proxy.auth if ":" in proxy.auth else f"{proxy.auth}:") if proxy.auth else ""
+    headers = {"Proxy-Authorization": f"Basic {b64encode(credentials.encode()).decode()}"} if credentials else {}
+    return Proxy(f"{proxy.scheme}://{proxy.netloc}", headers)

@@ -111,12 +111,8 @@ class RemoteStorage:
     def modified(self, name: str = "") -> datetime | None:
         """See ``Storage``."""
         with self._connected(name) as (system, path):
-            try:
-                when = system.modified(path)
-            except NotImplementedError:
-                return _ftp_time(system.info(path).get("modify"))
-            when = when if isinstance(when, datetime) else datetime.fromtimestamp(when, timezone.utc)
-            return when if when.tzinfo else when.replace(tzinfo=timezone.utc)
+            when = _moment(system.info(path))
+            return datetime.fromtimestamp(when, timezone.utc) if when else None
 
     def files(self, enter: Callable[[str], bool] = lambda name: True) -> Iterator[tuple[str, int]]:
         """See ``Storage``."""
