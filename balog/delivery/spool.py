@@ -18,7 +18,7 @@ import hashlib
 import os
 import re
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
@@ -102,7 +102,12 @@ class Spool:
 
     def used(self) -> int:
         """Return the bytes of all files in the folder, those of other brokers included."""
-        return sum(_sizes(self.path))
+        total = 0
+        for folder, _, names in os.walk(self.path):
+            for name in names:
+                with suppress(OSError):  # just removed
+                    total += os.lstat(os.path.join(folder, name)).st_size
+        return total
 
     def for_sink(self, config: Any) -> SinkSpool:
         """Return the part of a sink. Its folder is created when the first event waits."""
@@ -288,19 +293,6 @@ def _name_before(name: str) -> str:
     """Return a segment name that sorts just before another one."""
     stem, _, number = name.partition("-")
     return f"{stem}-{int(number or 0) + 1}"
-
-
-def _sizes(folder: Path) -> Iterator[int]:
-    try:
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    yield from _sizes(Path(entry.path))
-                else:
-                    with suppress(OSError):  # just removed
-                        yield entry.stat(follow_symlinks=False).st_size
-    except OSError:
-        return
 
 
 def _has(path: Path, data: bytes) -> bool:

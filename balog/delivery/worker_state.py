@@ -83,12 +83,14 @@ class WorkerState:
 
         ``NO_EVENT - 1`` if no event is missing and no more will arrive.
         """
-        return min(self._first_unsettled(), self.first_lost) - 1
+        with self.lock:
+            return min(self._first_unsettled(), self.first_lost) - 1
 
     @property
     def settled(self) -> int:
         """The number up to which every event is durable or was refused for good; see ``Dispatcher.settled``."""
-        return min(self._first_unsettled(), self.first_dropped) - 1
+        with self.lock:
+            return min(self._first_unsettled(), self.first_dropped) - 1
 
     def _first_unsettled(self) -> int:
         first = self.first_in_memory()

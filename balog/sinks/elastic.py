@@ -90,8 +90,6 @@ class ElasticSinkConfig(SinkOptions, tag_field="type", tag="elastic", forbid_unk
                 f"{DEFAULT_STREAM}; for any other name take index",
                 path="data_stream",
             )
-        if "?" in self.url:
-            raise ConfigError("has a ?; expected where the server's paths begin", path="url")
         client = HttpClient(
             self.url,
             headers=self._credentials(),
@@ -115,14 +113,10 @@ class ElasticSinkConfig(SinkOptions, tag_field="type", tag="elastic", forbid_unk
         return {"Authorization": "Basic " + _base64(f"{self.user}:{self.password.reveal('password')}")}
 
 
-class _Cause(Struct):
-    reason: str | None = None
-
-
 class _ItemError(Struct):
     type: str | None = None
     reason: str | None = None
-    caused_by: _Cause | None = None
+    caused_by: _ItemError | None = None
 
 
 class _Item(Struct):

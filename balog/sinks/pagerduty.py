@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 from msgspec import Meta
 
-from balog.common.errors import ConfigError, EventError
+from balog.common.errors import EventError
 from balog.common.http import CaFile, HttpClient, HttpStatusError, Timeout, Url
 from balog.common.secrets import Secret
 from balog.common.text import cut
@@ -107,8 +107,6 @@ class PagerDutySinkConfig(SinkOptions, tag_field="type", tag="pagerduty", forbid
             ConfigError: the key is invalid.
         """
         key = self.routing_key.reveal("routing_key")
-        if not all("!" <= char <= "~" for char in key):
-            raise ConfigError("does not hold an integration key, which has letters and digits only", path="routing_key")
         client = HttpClient(self.url, timeout=self.timeout, ca_file=self.ca_file, secrets=[key])
         threshold = LEVELS[self.level] if self.level else None
         return PagerDutySink(client, key, threshold, self.pipeline)

@@ -18,11 +18,10 @@ from balog.common.errors import ConfigError
 from balog.common.http import CaFile, HttpClient, Timeout, Url
 from balog.common.local_path import local_path
 from balog.common.storage.local_files import replacing
-from balog.event import Event
 from balog.sinks.base import Batching, Delivery, SinkError, SinkGuarantee
 from balog.sinks.http_sink import Headers, RequestErrors, reveal_headers
 from balog.sinks.measuring.families import BUCKETS, Families, clean_label
-from balog.sinks.measuring.measures import MeasureOptions, MeasureReader, is_measure
+from balog.sinks.measuring.measures import MeasureOptions, MeasureReader
 from balog.sinks.measuring.scraping import Listen, ScrapeServer
 
 _TEXT_FORMAT = "text/plain; version=0.0.4; charset=utf-8"
@@ -87,10 +86,6 @@ class PrometheusSinkConfig(
         if self.listen is not None:
             return f"prometheus {self.listen.place}"
         return f"prometheus {self.pushgateway.url if self.pushgateway else self.textfile.path if self.textfile else ''}"
-
-    def takes(self, event: Event) -> bool:
-        """Return whether the sink sends anything of an event; see ``SinkOptions``."""
-        return is_measure(event)
 
     def build(self) -> PrometheusSink:
         """Return the sink, unopened.

@@ -14,11 +14,10 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import Meta
 
 from balog.common.errors import ConfigError
-from balog.event import Event
 from balog.sinks.base import Delivery, SinkError, SinkGuarantee
 from balog.sinks.http_sink import RequestErrors
-from balog.sinks.measuring.measures import MeasureOptions, MeasureReader, is_measure
-from balog.sinks.measuring.statsd_lines import RateLimit, dogstatsd, pack, plain
+from balog.sinks.measuring.measures import MeasureOptions, MeasureReader
+from balog.sinks.measuring.statsd_lines import Lines, RateLimit, pack
 
 _Name = Annotated[str, Meta(min_length=1, max_length=200)]
 
@@ -59,10 +58,6 @@ class StatsdSinkConfig(MeasureOptions, tag_field="type", tag="statsd", forbid_un
         """``statsd HOST:PORT``."""
         return f"statsd {self._place()}"
 
-    def takes(self, event: Event) -> bool:
-        """Return whether the sink sends anything of an event; see ``SinkOptions``."""
-        return is_measure(event)
-
     def _place(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{host}:{self.port}"
@@ -90,10 +85,10 @@ class StatsdSink:
     def __init__(self, config: StatsdSinkConfig) -> None:
         self._config = config
         self._place = config._place()
-        is_plain = config.format == "plain"
+        name_tags = config.name_tags if config.format == "plain" else None
         # Tags that are not sent must not count as series.
-        self._reader = MeasureReader(config, config.name, config.name_tags if is_plain else None)
-        self._lines = plain(config.name_tags) if is_plain else dogstatsd()
+        self._reader = MeasureReader(config, config.name, name_tags)
+        self._lines = Lines(name_tags)
         self._addresses: list[tuple[int, Any]] = []
         self._socket: socket.socket | None = None
         self._rate_limit = RateLimit(config.rate)

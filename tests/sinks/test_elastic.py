@@ -224,7 +224,6 @@ class TestConfig:
             ({"password": Secret(env="ES_SECRET")}, "password"),
             ({"api_key": Secret(env="ES_SECRET"), "user": "u"}, "api_key"),
             ({"api_key": Secret(env="NO_SUCH_SECRET")}, "api_key"),
-            ({"url": "http://localhost:9200/?pretty"}, "url"),
             ({"url": "localhost:9200"}, "url"),
         ],
     )

@@ -92,13 +92,6 @@ def test_a_repeat_of_another_process_has_the_same_message_id(server):
     assert len(server.messages) == 2
 
 
-def test_a_repeat_in_one_process_is_sent_once(server):
-    sink = config(server).build()
-    sink.write([alert_delivery(), alert_delivery()])
-    sink.write([alert_delivery()])
-    assert len(server.messages) == 1
-
-
 def test_a_batch_is_one_connection(server):
     before = server.sessions
     config(server).build().write([alert_delivery(number) for number in range(5)])

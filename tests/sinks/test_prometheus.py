@@ -9,7 +9,6 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from balog.common.errors import ConfigError
 from balog.common.secrets import Secret
-from balog.delivery.dispatcher import Dispatcher
 from balog.event import Event, encode
 from balog.sinks.base import Delivery, SinkError
 from balog.sinks.measuring import scrape_server
@@ -71,13 +70,6 @@ class TestListening:
         sink.close()
         with pytest.raises(OSError):
             scrape(port)
-
-    def test_a_broker_without_events_yet_is_scraped_all_the_same(self, port):
-        said = []
-        dispatcher = Dispatcher([PrometheusSinkConfig(listen=Listen(port=port))], said.append)
-        wait_for(lambda: is_answered(port))
-        dispatcher.close(10)
-        assert said == []
 
     def test_a_prometheus_gets_the_format_that_it_asks_for(self, port):
         sink = PrometheusSinkConfig(listen=Listen(port=port)).build()

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.stand_ins.http_server import Answer, HttpStandIn
 from tests.stand_ins.packages import PLUGINS
 from tests.stand_ins.packages import install as install_package
 
@@ -50,20 +49,6 @@ def config(tmp_path: Path) -> str:
     file = tmp_path / "broker.json"
     file.write_text(json.dumps({"sinks": [{"type": "slack", "webhook": {"env": "SLACK_WEBHOOK"}}]}))
     return str(file)
-
-
-def test_the_sink_of_the_example_gets_events(
-    install: Install, balog: Balog, config: str, http_server: HttpStandIn
-) -> None:
-    install("balog_slack", SINK, "slack = balog_slack:SlackSinkConfig")
-
-    http_server.respond = lambda request: Answer(200, b"ok")
-
-    assert balog("check", config, SLACK_WEBHOOK=http_server.url).returncode == 0
-    done = balog("broker", "--config", config, data=LOG, SLACK_WEBHOOK=http_server.url)
-
-    assert done.returncode == 0, done.stderr
-    assert [json.loads(request.body) for request in http_server.requests] == [{"text": "ERROR singer.log: no rows"}]
 
 
 def test_without_the_package_the_type_is_unknown(balog: Balog, config: str) -> None:

@@ -58,7 +58,7 @@ def open_pool(
     if urlsplit(url).scheme == "https":
         options["ssl_context"] = tls_context(ca_file, certificate)
     if proxy := find_proxy(url, path):
-        return urllib3.ProxyManager(proxy.url, proxy_headers=proxy.headers, **options)
+        return urllib3.ProxyManager(proxy[0], proxy_headers=proxy[1], **options)
     return urllib3.PoolManager(**options)
 
 
@@ -95,15 +95,8 @@ def _load(context: ssl.SSLContext, certificate: ClientCertificate) -> None:
         ) from None
 
 
-class Proxy(NamedTuple):
-    """A proxy: its URL without credentials, and the headers that have them."""
-
-    url: str
-    headers: dict[str, str]
-
-
-def find_proxy(url: str, path: str = "url") -> Proxy | None:
-    """Return the proxy that the environment names for a URL, or None.
+def find_proxy(url: str, path: str) -> tuple[str, dict[str, str]] | None:
+    """Return the URL of the proxy that the environment names for a URL, and the headers with its credentials, or None.
 
     A proxy is ``http://HOST:PORT`` or ``https://HOST:PORT``, with ``USER:PASSWORD@`` if it wants credentials.
 
@@ -134,4 +127,4 @@ def find_proxy(url: str, path: str = "url") -> Proxy | None:
         )
     credentials = unquote(proxy.auth if ":" in proxy.auth else f"{proxy.auth}:") if proxy.auth else ""
     headers = {"Proxy-Authorization": f"Basic {b64encode(credentials.encode()).decode()}"} if credentials else {}
-    return Proxy(f"{proxy.scheme}://{proxy.netloc}", headers)
+    return f"{proxy.scheme}://{proxy.netloc}", headers

@@ -130,6 +130,10 @@ class MeasureOptions(SinkOptions, kw_only=True):
         Meta(ge=1, le=100_000, description="Sets of tags of one metric; further ones share one, __other__."),
     ] = 1000
 
+    def takes(self, event: Event) -> bool:
+        """Return whether the sink sends anything of an event; see ``SinkOptions``."""
+        return is_measure(event)
+
 
 class _Point(Struct, tag_field="cls_type", tag="metric"):
     """A metric with undecoded tags, since most of them are known already."""

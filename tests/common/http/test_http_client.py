@@ -1,8 +1,6 @@
 """The HTTP client of the sinks: what it sends, what it refuses, and how each failure reads."""
 
 import gzip
-import socket
-import threading
 import zlib
 from datetime import datetime, timedelta, timezone
 from email.utils import format_datetime
@@ -112,22 +110,6 @@ class TestNoAnswer:
     def test_a_name_that_nobody_knows(self, clients):
         error = refused(clients("http://no-such-host.invalid:8080"))
         assert str(error).startswith("http://no-such-host.invalid:8080: cannot connect: ")
-        assert error.retryable
-
-    def test_a_server_that_speaks_no_http(self, clients):
-        with socket.create_server(("127.0.0.1", 0)) as listener:
-
-            def speak():
-                connection, _ = listener.accept()
-                with connection:
-                    connection.recv(65536)
-                    connection.sendall(b"220 mail.example.com ESMTP\r\n")
-
-            thread = threading.Thread(target=speak)
-            thread.start()
-            error = refused(clients(f"http://127.0.0.1:{listener.getsockname()[1]}"))
-            thread.join()
-        assert str(error).endswith(": the connection broke")
         assert error.retryable
 
 
