@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import datetime
+from datetime import datetime, timezone
 from typing import Annotated, ClassVar, Literal
 
 import msgspec
@@ -23,7 +23,6 @@ from balog.sinks.measuring.datadog_json import (
     distribution_items,
     host_of,
     log_item,
-    now,
     series_items,
     tag_list,
     time_error,
@@ -180,7 +179,7 @@ class DatadogSink:
 
     def write(self, batch: Sequence[Delivery]) -> None:
         """Send the metrics and logs of a batch, each kind in as few requests as possible."""
-        errors, when = RequestErrors(), now()
+        errors, when = RequestErrors(), datetime.now(timezone.utc)
         taken: dict[str, set[int]] = {}
         measured: set[int] = set()
         if "metrics" in self._send:

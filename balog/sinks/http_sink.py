@@ -90,11 +90,14 @@ class RequestErrors:
     """Collects the errors of requests by the indexes of their events, and raises them at the end.
 
     An event of several requests is retried if any of them is; see ``PartialDeliveries``.
+
+    Attributes:
+        remaining: the indexes of events that were not taken completely.
     """
 
     def __init__(self) -> None:
         self._rejected: dict[int, str] = {}
-        self._remaining: set[int] = set()
+        self.remaining: set[int] = set()
         self._errors: list[SinkError] = []
         self._unnamed: list[tuple[int, str]] = []
 
@@ -108,13 +111,8 @@ class RequestErrors:
 
     def keep(self, indexes: Iterable[int], error: SinkError) -> None:
         """Record events that were not taken because of an error, retryable or not."""
-        self._remaining.update(indexes)
+        self.remaining.update(indexes)
         self._errors.append(error)
-
-    @property
-    def remaining(self) -> Collection[int]:
-        """The indexes of events that were not taken completely."""
-        return self._remaining
 
     def finish(self) -> None:
         """Raise the recorded errors as one, if there are any.
@@ -123,7 +121,7 @@ class RequestErrors:
             SinkError: retryable if any of the errors is; ``retry_after`` is the longest one.
         """
         errors = [error for error in self._errors if error.retryable] or self._errors
-        rejected = {index: why for index, why in self._rejected.items() if index not in self._remaining}
+        rejected = {index: why for index, why in self._rejected.items() if index not in self.remaining}
         reasons = [*map(str, errors), *rejected.values(), *(reason for _, reason in self._unnamed)]
         if not reasons:
             return
@@ -133,7 +131,7 @@ class RequestErrors:
             retryable=any(error.retryable for error in errors),
             retry_after=max(waits, default=None),
             rejected=rejected,
-            remaining=sorted(self._remaining),
+            remaining=sorted(self.remaining),
             unnamed=sum(count for count, _ in self._unnamed),
         )
 

@@ -126,18 +126,16 @@ class StoreSinkConfig(SinkOptions, tag_field="type", tag="store", forbid_unknown
         if self.url is None:
             return StoreSink(self, Path(local_path(self.path or "")) / self.topic, None)
         storage = _storage(self.url, self)
-        folder = _staging(self.staging) / _place_name(self.url, self.options) / self.topic
+        if self.staging is not None:
+            staging = Path(local_path(self.staging, "staging"))
+        else:
+            staging = state_folder("staging is needed, as there is no home folder; give a folder on disk") / "staging"
+        folder = staging / _place_name(self.url, self.options) / self.topic
         return StoreSink(self, folder, Uploader(self.name, folder, storage, self.retry))
 
 
 def _storage(url: str, config: StoreSinkConfig) -> Storage:
     return open_storage(f"{url.rstrip('/')}/{config.topic}", config.options)
-
-
-def _staging(folder: str | None) -> Path:
-    if folder is not None:
-        return Path(local_path(folder, "staging"))
-    return state_folder("staging is needed, as there is no home folder; give a folder on disk") / "staging"
 
 
 def _place_name(url: str, options: dict[str, Any]) -> str:

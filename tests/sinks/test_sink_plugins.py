@@ -13,7 +13,6 @@ from tests.stand_ins.packages import PLUGINS
 from tests.stand_ins.packages import install as install_package
 
 SINK = (PLUGINS / "balog-slack" / "balog_slack.py").read_text()
-LOG = b'{"type": "LOG", "level": "ERROR", "value": {"message": "no rows"}}\n'
 
 Install = Callable[..., None]
 Balog = Callable[..., "subprocess.CompletedProcess[bytes]"]
@@ -31,15 +30,10 @@ def install(tmp_path: Path) -> Install:
 
 @pytest.fixture
 def balog(tmp_path: Path) -> Balog:
-    def balog(*arguments: str, data: bytes = b"", **environment: str) -> "subprocess.CompletedProcess[bytes]":
-        path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
-        return subprocess.run(
-            [sys.executable, "-m", "balog", *arguments],
-            env={**os.environ, "PYTHONPATH": path, **environment},
-            input=data,
-            capture_output=True,
-            timeout=60,
-        )
+    def balog(*arguments: str) -> "subprocess.CompletedProcess[bytes]":
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
+        command = [sys.executable, "-m", "balog", *arguments]
+        return subprocess.run(command, env=environment, capture_output=True, timeout=60)
 
     return balog
 

@@ -53,8 +53,8 @@ def open_pool(
     """
     import urllib3
 
-    options: dict[str, Any] = {"timeout": urllib3.Timeout(connect=timeout, read=timeout), "maxsize": size}
-    options["cert_reqs"] = "CERT_REQUIRED"
+    limits = urllib3.Timeout(connect=timeout, read=timeout)
+    options: dict[str, Any] = {"timeout": limits, "maxsize": size, "cert_reqs": "CERT_REQUIRED"}
     if urlsplit(url).scheme == "https":
         options["ssl_context"] = tls_context(ca_file, certificate)
     if proxy := find_proxy(url, path):

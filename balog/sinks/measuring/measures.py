@@ -100,14 +100,11 @@ def text_tags(tags: Mapping[str, Any]) -> dict[str, str]:
     found: dict[str, str] = {}
     for key, value in tags.items():
         if isinstance(value, dict):
-            found.update(text_tags({f"{key}.{inner}": item for inner, item in value.items() if not _is_nested(item)}))
+            flat = {f"{key}.{name}": item for name, item in value.items() if not isinstance(item, (dict, list))}
+            found.update(text_tags(flat))
         elif (text := _text(value)) and key:
             found[key[:_MAX_TAG]] = text[:_MAX_TAG]
     return found
-
-
-def _is_nested(value: Any) -> bool:
-    return isinstance(value, (dict, list))
 
 
 def _text(value: Any) -> str:

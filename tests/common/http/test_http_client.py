@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from balog.common.backoff import read_retry_after
 from balog.common.errors import ConfigError
 from balog.common.http import HttpClient, HttpStatusError, check_url
-from balog.common.http.client import parse_retry_after
 from balog.sinks.base import SinkError
 from tests.stand_ins.http_server import Answer
 
@@ -305,11 +305,11 @@ class TestRetryAfter:
         ],
     )
     def test_seconds_and_dates_are_read(self, value, seconds):
-        assert parse_retry_after(value) == seconds
+        assert read_retry_after(value, longest=3600.0) == seconds
 
     @given(st.text())
     def test_nothing_that_a_server_says_breaks_it(self, value):
-        seconds = parse_retry_after(value)
+        seconds = read_retry_after(value, longest=3600.0)
         assert seconds is None or 0 <= seconds <= 3600
 
 
