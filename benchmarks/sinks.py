@@ -32,19 +32,15 @@ from prometheus_client import CollectorRegistry, Counter, push_to_gateway
 
 from balog.common.secrets import Secret
 from balog.event import Event, encode
-from balog.sinks import (
-    DatadogSinkConfig,
-    Delivery,
-    ElasticSinkConfig,
-    PagerDutySinkConfig,
-    PrometheusSinkConfig,
-    SinkConfig,
-    StatsdSinkConfig,
-    StoreSinkConfig,
-    TopicSinkConfig,
-    WebhookSinkConfig,
-)
-from balog.sinks.prometheus import Pushgateway
+from balog.sinks import Delivery, SinkConfig
+from balog.sinks.datadog import DatadogSinkConfig
+from balog.sinks.elastic import ElasticSinkConfig
+from balog.sinks.pagerduty import PagerDutySinkConfig
+from balog.sinks.prometheus import PrometheusSinkConfig, Pushgateway
+from balog.sinks.statsd import StatsdSinkConfig
+from balog.sinks.store import StoreSinkConfig
+from balog.sinks.topic import TopicSinkConfig
+from balog.sinks.webhook import WebhookSinkConfig
 from benchmarks.history import show_ratio
 from benchmarks.measure import interleaved, machine, medians
 

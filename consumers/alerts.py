@@ -17,7 +17,7 @@ from balog import Event
 from balog.common.secrets import Secret
 from balog.consumers import Halt, consumer_config
 from balog.consumers.sink_adapter import SinkAdapter
-from balog.sinks import PagerDutySinkConfig
+from balog.sinks.pagerduty import PagerDutySinkConfig
 
 VARIABLE = "PAGERDUTY_ROUTING_KEY"
 

@@ -15,7 +15,7 @@ from typing import Any
 from balog import Event
 from balog.consumers import Halt, consumer_config
 from balog.consumers.sink_adapter import SinkAdapter
-from balog.sinks import StoreSinkConfig
+from balog.sinks.store import StoreSinkConfig
 
 TOPIC = "singer-events"
 

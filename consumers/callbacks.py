@@ -18,7 +18,7 @@ from balog import Event
 from balog.common.secrets import Secret
 from balog.consumers import Halt, consumer_config
 from balog.consumers.sink_adapter import SinkAdapter
-from balog.sinks import WebhookSinkConfig
+from balog.sinks.webhook import WebhookSinkConfig
 
 VARIABLE = "WEBHOOK_SECRET"
 

@@ -15,9 +15,9 @@ from typing import Any
 from balog import Event
 from balog.consumers import Halt, consumer_config
 from balog.consumers.sink_adapter import SinkAdapter
-from balog.sinks import PrometheusSinkConfig, StatsdSinkConfig
 from balog.sinks.measuring.scraping import Listen
-from balog.sinks.prometheus import Textfile
+from balog.sinks.prometheus import PrometheusSinkConfig, Textfile
+from balog.sinks.statsd import StatsdSinkConfig
 
 
 @cache

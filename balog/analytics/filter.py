@@ -27,9 +27,9 @@ from balog.common.storage import StorageError, open_storage
 from balog.delivery.attempt import attempt, reason_of
 from balog.event import Event, Header, encode, new_id
 from balog.filters.event_filter import EventFilter
-from balog.sinks import StoreSinkConfig
 from balog.sinks.archive.store_part import MANIFESTS, describe
 from balog.sinks.base import Delivery, Sink, SinkConfig, SinkError
+from balog.sinks.store import StoreSinkConfig
 
 _COLUMNS = f"{EVENT}, cls_type string, context map<string,string>, context_json string, payload_json string"
 _TAKEN = ("id", "channel", "timestamp", "level", "schema", "composition", "context_json", "payload_json")

@@ -18,7 +18,9 @@ from balog.common.errors import BalogError, ConfigError
 from balog.service.control import check
 from balog.service.document import ControlDocument, Filter
 from balog.service.jobs.filters import make_selection
-from balog.sinks import SinkConfig, StoreSinkConfig, TopicSinkConfig
+from balog.sinks import SinkConfig
+from balog.sinks.store import StoreSinkConfig
+from balog.sinks.topic import TopicSinkConfig
 
 if TYPE_CHECKING:
     from balog.analytics.filter import Filtered

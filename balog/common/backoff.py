@@ -8,15 +8,16 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 
-def read_retry_after(value: str | None, now: float | None = None) -> float | None:
+def read_retry_after(value: str | None, now: float | None = None, longest: float = float("inf")) -> float | None:
     """Return the seconds of a ``Retry-After`` header (RFC 9110, 10.2.3), which is a number or a date.
 
     Args:
         value: the header's value; None when there is none.
         now: seconds since the epoch to which a date is compared; the current time when omitted.
+        longest: seconds at most.
 
     Returns:
-        At least 0 seconds, without an upper limit; None if the value is neither a number nor a date.
+        From 0 to ``longest`` seconds; None if the value is neither a number nor a date.
     """
     if not value:
         return None
@@ -34,7 +35,7 @@ def read_retry_after(value: str | None, now: float | None = None) -> float | Non
 
             at = at.replace(tzinfo=timezone.utc)
         seconds = at.timestamp() - (time.time() if now is None else now)
-    return max(seconds, 0.0) if seconds == seconds else None
+    return min(max(seconds, 0.0), longest) if seconds == seconds else None
 
 
 LONGEST_BACKOFF = 60.0
@@ -89,18 +90,16 @@ class BackoffSequence:
 
     Args:
         backoff: the limits of the delays.
-        chance: as for ``Backoff.delay``.
     """
 
-    def __init__(self, backoff: Backoff, chance: Callable[[], float] | None = None) -> None:
+    def __init__(self, backoff: Backoff) -> None:
         self.backoff = backoff
         self.failures = 0
-        self._chance = chance
 
     def next(self, retry_after: float | None = None) -> float:
         """Count a failure and return the delay before the next attempt, in seconds; see ``Backoff.delay``."""
         self.failures += 1
-        return self.backoff.delay(self.failures, retry_after, chance=self._chance)
+        return self.backoff.delay(self.failures, retry_after)
 
     def reset(self) -> None:
         """Forget the failures: the next delay is a first one."""

@@ -8,15 +8,13 @@ import weakref
 from collections.abc import Mapping
 from typing import Any
 
-from balog.common.errors import ConfigError
-
-__all__ = ["OTHER", "REST", "Cardinality"]
-
 REST = "…"
 """The name for the total of everything beyond a limit."""
 
 OTHER = "__other__"
 """The value that replaces a tag's value beyond the limit."""
+
+_MAX_METRICS = 1000  # every tag of further ones is ``__other__``
 
 
 class _Metric:
@@ -38,17 +36,10 @@ class Cardinality:
 
     Args:
         limit: number of sets of tags for each metric.
-        max_metrics: number of metrics to track; every tag of further ones is ``__other__``.
-
-    Raises:
-        ConfigError: the limit is below 1.
     """
 
-    def __init__(self, limit: int = 1000, *, max_metrics: int = 1000) -> None:
-        if limit < 1:
-            raise ConfigError(f"{limit!r} is no number of tag sets above 0", path="$.limit")
+    def __init__(self, limit: int = 1000) -> None:
         self._limit = limit
-        self._max_metrics = max_metrics
         self._after_fork()
         _forked.add(self)
 
@@ -78,7 +69,7 @@ class Cardinality:
     def _admit_new(self, name: str, tags: Mapping[str, Any], key: int) -> Mapping[str, Any]:
         metric = self._metrics.get(name)
         if metric is None:
-            if len(self._metrics) >= self._max_metrics:
+            if len(self._metrics) >= _MAX_METRICS:
                 self._without_room.folded += 1
                 return dict.fromkeys(tags, OTHER)
             metric = self._metrics[name] = _Metric()

@@ -3,8 +3,6 @@
 import json
 from typing import Any
 
-__all__ = ["DISTRIBUTION", "install_command", "installed_version"]
-
 DISTRIBUTION = "balog-events"
 
 
@@ -33,9 +31,7 @@ def install_command(extra: str) -> str:
         editable = "-e " if folder.get("editable") else ""
         return f"pip install {editable}'{unquote(url[len('file://') :])}[{extra}]'"
     if vcs := source.get("vcs_info"):
-        revision = vcs.get("requested_revision") or vcs.get("commit_id", "")
-        kind = vcs.get("vcs", "git")
-        return f"pip install '{DISTRIBUTION}[{extra}] @ {kind}+{url}{'@' + revision if revision else ''}'"
+        url = f"{vcs['vcs']}+{url}@{vcs['commit_id']}"
     if url:
         return f"pip install '{DISTRIBUTION}[{extra}] @ {url}'"
     return f"pip install '{DISTRIBUTION}[{extra}]'"

@@ -15,16 +15,6 @@ from msgspec import Raw
 
 from balog.common.text import printable
 
-__all__ = [
-    "DuplicateKeyError",
-    "decode_once",
-    "find_duplicate_key",
-    "find_duplicate_keys",
-    "has_duplicate_key",
-    "has_duplicate_member",
-    "unused_key",
-]
-
 _decode = msgspec.json.Decoder().decode
 _members = msgspec.json.Decoder(dict[str, Raw]).decode
 _encode = msgspec.json.Encoder().encode
@@ -70,7 +60,7 @@ def decode_once(document: bytes | Raw) -> Any:
         value, again = None, b""
     # A colon may be written as \u003a; otherwise the colons of keys and texts add up.
     if again != data and (not again or b"\\u003" in data or data.count(b":") != again.count(b":")):
-        path = find_duplicate_key(data)
+        path = next(find_duplicate_keys(data), None)
         if path is not None:
             raise DuplicateKeyError(path)
     return value
@@ -89,17 +79,8 @@ def has_duplicate_member(document: bytes) -> bool:
     return len(tops) != len(found)
 
 
-def find_duplicate_key(document: bytes) -> str | None:
-    """Return the path of the first duplicate key (``$.payload.price``); None without one.
-
-    Raises:
-        RecursionError: the document is nested too deep.
-    """
-    return next(find_duplicate_keys(document), None)
-
-
 def find_duplicate_keys(document: bytes) -> Iterator[str]:
-    """Yield the path of each repeated key, in the document's order.
+    """Yield the path of each repeated key (``$.payload.price``), in the document's order.
 
     Raises:
         RecursionError: the document is nested too deep.

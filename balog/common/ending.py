@@ -9,8 +9,6 @@ from collections.abc import Callable
 
 from balog.common.errors import complain
 
-__all__ = ["SECONDS", "close_last", "seconds_left"]
-
 SECONDS = 5.0
 """Seconds that the end of a process may wait, in all, for outputs and clients."""
 

@@ -14,21 +14,6 @@ from balog.common.text import cut, printable
 if TYPE_CHECKING:
     from balog.common.redaction import Redactor
 
-__all__ = [
-    "BalogError",
-    "ConfigError",
-    "ConfigProblems",
-    "EventError",
-    "MessageError",
-    "MissingExtraError",
-    "SinkError",
-    "TopicError",
-    "TopicNotFoundError",
-    "complain",
-    "redact_error",
-    "split_refusal",
-]
-
 
 class BalogError(Exception):
     """The root of all errors.

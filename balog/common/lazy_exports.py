@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
-__all__ = ["deferred"]
-
 
 def deferred(namespace: dict[str, Any], modules: Mapping[str, str]) -> Callable[[str], Any]:
     """Return a package's ``__getattr__`` (PEP 562).

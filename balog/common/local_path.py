@@ -9,8 +9,6 @@ from pathlib import Path
 
 from balog.common.errors import ConfigError
 
-__all__ = ["check_variables", "local_path", "state_folder"]
-
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 _VARIABLE = re.compile(r"\$\{[^}]*\}|^\$[A-Za-z_]\w*(?=/|$)")
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from balog.common.errors import BalogError, ConfigError
 from balog.common.suggestions import suggest
@@ -22,17 +22,7 @@ from balog.common.suggestions import suggest
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-Group = Literal[
-    "balog.commands",
-    "balog.dialects",
-    "balog.hooks",
-    "balog.ledgers",
-    "balog.redaction",
-    "balog.sinks",
-    "balog.topics",
-]
-
-GROUPS: dict[Group, str] = {
+GROUPS = {
     "balog.commands": "command",
     "balog.sinks": "sink",
     "balog.topics": "topic backend",
@@ -53,7 +43,7 @@ class PluginRegistry:
         builtin: balog's own implementations: name -> ``module:attribute``.
     """
 
-    group: Group
+    group: str
     builtin: Mapping[str, str]
 
     def added(self) -> list[str]:
@@ -90,12 +80,12 @@ class PluginRegistry:
         return name in self.builtin or name in _found(self.group)
 
 
-def names(group: Group) -> list[str]:
+def names(group: str) -> list[str]:
     """Return the sorted names of the plug-ins of a group, without importing them."""
     return sorted(_found(group))
 
 
-def load(group: Group, name: str) -> Any:
+def load(group: str, name: str) -> Any:
     """Import a plug-in and return the object that its entry point names.
 
     Raises:
@@ -115,7 +105,7 @@ def load(group: Group, name: str) -> Any:
         ) from error
 
 
-def load_named(group: Group, name: str, path: str = "") -> Any:
+def load_named(group: str, name: str, path: str = "") -> Any:
     """Import the plug-in that a config or an option names.
 
     Args:
@@ -134,7 +124,7 @@ def load_named(group: Group, name: str, path: str = "") -> Any:
     return found
 
 
-def make(group: Group, name: str, function: Callable[..., Any], *arguments: object, methods: Sequence[str] = ()) -> Any:
+def make(group: str, name: str, function: Callable[..., Any], *arguments: object, methods: Sequence[str] = ()) -> Any:
     """Call a function of a plug-in, and return what it makes.
 
     Args:
@@ -156,13 +146,13 @@ def make(group: Group, name: str, function: Callable[..., Any], *arguments: obje
     return made
 
 
-def package_of(group: Group, name: str) -> str:
+def package_of(group: str, name: str) -> str:
     """Return name and version of the package of a plug-in; of all packages if several have it."""
     return ", ".join(sorted(map(_package, _found(group)[name])))
 
 
 @cache
-def _found(group: Group) -> dict[str, list[EntryPoint]]:
+def _found(group: str) -> dict[str, list[EntryPoint]]:
     from importlib.metadata import entry_points  # takes milliseconds, and most processes need no plug-in
 
     found: dict[str, list[EntryPoint]] = {}

@@ -7,8 +7,6 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-__all__ = ["REDACTION_SCHEMA", "RedactionOptions"]
-
 _EXTRA = "Added to the built-in ones."
 
 

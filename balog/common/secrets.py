@@ -9,8 +9,6 @@ from msgspec import Meta, Struct
 
 from balog.common.errors import ConfigError
 
-__all__ = ["Secret"]
-
 _MAX_BYTES = 64 * 1024
 
 

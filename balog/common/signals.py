@@ -16,15 +16,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = [
-    "Handler",
-    "SignalHandlers",
-    "StopSignals",
-    "WakingSignalHandlers",
-    "blocking",
-    "join",
-    "signals_for_main_thread",
-]
 
 Handler = Callable[[int, FrameType | None], object]
 

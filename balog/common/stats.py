@@ -19,8 +19,6 @@ from typing import Annotated, ClassVar, Literal, NamedTuple, TypeVar, get_args, 
 
 from msgspec import Struct
 
-__all__ = ["StatSample", "Stats", "counter", "gauge"]
-
 _Own = TypeVar("_Own", bound="Stats")
 
 

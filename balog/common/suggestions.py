@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-__all__ = ["nearest", "suggest"]
-
 
 def nearest(name: str, known: Collection[str], likeness: float = 0.6) -> str | None:
     """Return the known name that is most like ``name``, in whatever case, or None.

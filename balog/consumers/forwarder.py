@@ -18,7 +18,8 @@ from balog.delivery.attempt import reason_of
 from balog.delivery.spool import sink_folder
 from balog.event import Event
 from balog.filters import Expression
-from balog.sinks import SinkConfig, TopicSinkConfig
+from balog.sinks import SinkConfig
+from balog.sinks.topic import TopicSinkConfig
 from balog.topics import local_folder
 
 _MAX_NAME = 180

@@ -51,18 +51,15 @@ class SinkConnection:
     def deliver(self, batch: Sequence[Delivery]) -> AttemptOutcome:
         """Open the sink if it is not open, and make one attempt to deliver a batch."""
         self.asked_at = time.monotonic()
-        try:
-            return self._deliver(batch)
-        finally:
-            self.asked_at = None
-
-    def _deliver(self, batch: Sequence[Delivery]) -> AttemptOutcome:
         error = self._try_open()
         if error is None:
-            return attempt(self.sink.write, batch)
-        if error.retryable:
-            return AttemptOutcome(0, {}, list(range(len(batch))), error)
-        return AttemptOutcome(0, dict.fromkeys(range(len(batch)), str(error)), [], error)
+            outcome = attempt(self.sink.write, batch)
+        elif error.retryable:
+            outcome = AttemptOutcome(0, {}, list(range(len(batch))), error)
+        else:
+            outcome = AttemptOutcome(0, dict.fromkeys(range(len(batch)), str(error)), [], error)
+        self.asked_at = None
+        return outcome
 
     def close(self) -> None:
         """Close the sink; raises what the sink raises."""

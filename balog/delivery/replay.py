@@ -215,11 +215,8 @@ def plan(backlog: Backlog, configs: Sequence[SinkConfig] | None) -> Plan:
         if found:
             break
     what = f"{len(found)} sinks" if found else "no sink"
-    raise ConfigError(f"the config has {what} that {backlog.name} could be; there are {_names(configs)}")
-
-
-def _names(configs: Sequence[SinkConfig]) -> str:
-    return ", ".join(config.name for config in configs) or "none"
+    names = ", ".join(config.name for config in configs) or "none"
+    raise ConfigError(f"the config has {what} that {backlog.name} could be; there are {names}")
 
 
 class SpoolReplay:

@@ -18,10 +18,10 @@ import hashlib
 import os
 import re
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Raw, Struct
@@ -36,6 +36,9 @@ from balog.delivery.sync_window import SHORTEST_WINDOW
 _OPTIONS = ("where", "batch", "retry")  # they do not identify a sink
 _PARTS = 16
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+
+FULL = "full"
+"""The error of a write for which the spool has no room."""
 
 
 class SpoolConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
@@ -68,20 +71,13 @@ class SpoolConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True)
     ] = 1.0
 
 
-class Appended(NamedTuple):
-    """The outcome of ``SinkSpool.append``.
-
-    Attributes:
-        taken: how many of the events are on disk, from the first one on.
-        is_full: whether the others found no room.
-    """
-
-    taken: int
-    is_full: bool
-
-
 class Spool:
     """The folder that a config names.
+
+    Attributes:
+        name: its path, as configured.
+        max_bytes: bytes of all files at most.
+        sync: seconds within which events that a sink has not taken are on disk; 0 for before ``put`` returns.
 
     Raises:
         ConfigError: the folder can't be created or written to because of its permissions or its path. A full disk is
@@ -106,7 +102,12 @@ class Spool:
 
     def used(self) -> int:
         """Return the bytes of all files in the folder, those of other brokers included."""
-        return sum(_sizes(self.path))
+        total = 0
+        for folder, _, names in os.walk(self.path):
+            for name in names:
+                with suppress(OSError):  # just removed
+                    total += os.lstat(os.path.join(folder, name)).st_size
+        return total
 
     def for_sink(self, config: Any) -> SinkSpool:
         """Return the part of a sink. Its folder is created when the first event waits."""
@@ -144,20 +145,15 @@ class SinkSpool:
 
     Attributes:
         own: the segments that this process created, the oldest first.
-        name: the path of the whole spool, as configured.
-        sync: seconds within which events that the sink has not taken are on disk; 0 for before ``put`` returns.
-        max_bytes: bytes of the whole spool at most.
+        spool: the whole spool.
         adopted: the segment of a dead broker that is being delivered; there may be more on disk.
         adopted_events: events that were adopted so far.
         dead: the dead letters.
     """
 
     def __init__(self, spool: Spool, folder: Path, description: bytes | None = None) -> None:
-        self._spool = spool
+        self.spool = spool
         self._description = description
-        self.name = spool.name
-        self.sync = spool.sync
-        self.max_bytes = spool.max_bytes
         self.folder = folder
         self.own: deque[Segment] = deque()
         self.adopted: Segment | None = None
@@ -169,17 +165,18 @@ class SinkSpool:
         """How many events wait in the segments that this process holds."""
         return sum(segment.waiting for segment in tuple(self.own)) + (self.adopted.waiting if self.adopted else 0)
 
-    def append(self, bodies: Sequence[bytes], in_use: Segment | None) -> Appended:
+    def append(self, bodies: Sequence[bytes], in_use: Segment | None) -> tuple[int, str]:
         """Add events after the last one.
 
         Args:
             in_use: the segment of the batch in flight; nothing is added to it.
 
-        Raises:
-            OSError: no more events can be written. Its attribute ``appended`` holds the outcome so far.
+        Returns:
+            How many of the events are on disk, from the first one on, and why not the others: ``FULL``, the disk's
+            error, or "" if all are.
         """
         taken = 0
-        limit = max(self._spool.max_bytes // _PARTS, 1)
+        limit = max(self.spool.max_bytes // _PARTS, 1)
         try:
             while taken < len(bodies):
                 tail = self.own[-1] if self.own and self.own[-1] is not in_use else None
@@ -191,17 +188,17 @@ class SinkSpool:
                     size += len(bodies[taken + count]) + 1
                     count += 1
                 if not self._has_room(size + len(Segment.head)):
-                    return Appended(taken, True)
+                    return taken, FULL
                 if tail is None:
                     tail = self._create()
                     self.own.append(tail)
                 tail.append(bodies[taken : taken + count])
                 taken += count
         except OSError as error:
-            self._forget_empty()
-            error.appended = Appended(taken, False)  # type: ignore[attr-defined]
-            raise
-        return Appended(taken, False)
+            for segment in [segment for segment in self.own if not segment.waiting]:
+                self._remove(segment)
+            return taken, error.strerror or str(error)
+        return taken, ""
 
     def put_first(self, bodies: Sequence[bytes], after: Segment | None = None) -> Segment | None:
         """Write a batch in flight to a segment of its own, before all others.
@@ -278,11 +275,7 @@ class SinkSpool:
             replace_file(description, self._description, 0o600, syncs_folder=False)
 
     def _has_room(self, size: int) -> bool:
-        return self._spool.used() + size <= self._spool.max_bytes
-
-    def _forget_empty(self) -> None:
-        for segment in [segment for segment in self.own if not segment.waiting]:
-            self._remove(segment)
+        return self.spool.used() + size <= self.spool.max_bytes
 
     def _remove(self, segment: Segment) -> None:
         segment.remove()
@@ -300,19 +293,6 @@ def _name_before(name: str) -> str:
     """Return a segment name that sorts just before another one."""
     stem, _, number = name.partition("-")
     return f"{stem}-{int(number or 0) + 1}"
-
-
-def _sizes(folder: Path) -> Iterator[int]:
-    try:
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    yield from _sizes(Path(entry.path))
-                else:
-                    with suppress(OSError):  # just removed
-                        yield entry.stat(follow_symlinks=False).st_size
-    except OSError:
-        return
 
 
 def _has(path: Path, data: bytes) -> bool:

@@ -11,13 +11,12 @@ from balog.delivery.dead_letters import SinkDeadLetter
 from balog.delivery.event_queue import NO_EVENT, Entry
 from balog.delivery.notices import ThrottledNotices
 from balog.delivery.segment import Segment
-from balog.delivery.spool import Appended, SinkSpool
+from balog.delivery.spool import FULL, SinkSpool
 from balog.delivery.sync_window import SyncWindow
 from balog.delivery.worker_state import InFlightBatch, SpoolRange, WorkerState
 from balog.event import decode
 from balog.sinks.base import Batching, Delivery
 
-FULL = "full"
 _ADOPT_SECONDS = 30.0
 _RETRY_SECONDS = 1.0
 
@@ -52,7 +51,7 @@ class Spooler:
         self._batching = batching
         self._notices = notices
         self._on_progress = on_progress
-        self._window = SyncWindow(spool.sync)
+        self._window = SyncWindow(spool.spool.sync)
         self._is_spilling = False
         self._retry_at = 0.0
         self._was_own_last = True
@@ -94,13 +93,9 @@ class Spooler:
                     error = self._write_batch(batch)
                 if moving and not error:
                     in_use = batch.on_disk.segment if batch is not None and batch.on_disk is not None else None
-                    done = self.spool.append([body for _, body in moving], in_use)
-                    written, error = done.taken, FULL if done.is_full else ""
+                    written, error = self.spool.append([body for _, body in moving], in_use)
             except OSError as refusal:
                 error = refusal.strerror or str(refusal)
-                partly: Appended | None = getattr(refusal, "appended", None)
-                if partly is not None:
-                    written = partly.taken
             finally:
                 is_running = self._end_spill(written, error)
             if not is_running:  # the worker did not wait for a slow disk
@@ -134,13 +129,11 @@ class Spooler:
             return True
 
     def _notify(self, error: str) -> None:
-        spool = self.spool
+        name = self.spool.spool.name
         if error == FULL:
-            self._notices.send_once(
-                f"spool {spool.name} is full; events wait in memory, then they are dropped (counted)"
-            )
+            self._notices.send_once(f"spool {name} is full; events wait in memory, then they are dropped (counted)")
         elif error:
-            self._notices.send_once(f"spool {spool.name}: {error}; events wait in memory")
+            self._notices.send_once(f"spool {name}: {error}; events wait in memory")
 
     # From disk to the sink
 
@@ -223,7 +216,7 @@ class Spooler:
             reason = " is full"
         except OSError as error:
             reason = f": {error.strerror or error}"
-        self._notices.send_once(f"spool {spool.name}{reason}; dead letters are counted and not kept")
+        self._notices.send_once(f"spool {spool.spool.name}{reason}; dead letters are counted and not kept")
         return False
 
     def settle(self, batch: InFlightBatch, left: list[Entry]) -> None:

@@ -48,6 +48,9 @@ class SinkWorker:
         on_pressure: called when the queue fills, so that ``spill_due`` is called soon.
         on_progress: called after events became durable.
 
+    Attributes:
+        state: which events are safe, and where all others are.
+
     Raises:
         ConfigError: the sink can't be built, or ``where`` is not an expression; ``path`` is the field.
     """
@@ -72,15 +75,15 @@ class SinkWorker:
         self._connection = SinkConnection(config, self._health)
         self._batching = config.batch
         if spool is not None:  # a batch must fit into a small spool, or no event after it would be spooled
-            most = min(config.batch.bytes, spool.max_bytes // _BATCHES_PER_SPOOL)
+            most = min(config.batch.bytes, spool.spool.max_bytes // _BATCHES_PER_SPOOL)
             self._batching = msgspec.structs.replace(config.batch, bytes=most)
         self._full_events, self._full_bytes = self._batching.events, self._batching.bytes
-        self._state = WorkerState(spool.name if spool else "")
-        self._lock, self._changed, self._queue = self._state.lock, self._state.changed, self._state.queue
+        self.state = WorkerState(spool.spool.name if spool else "")
+        self._lock, self._changed, self._queue = self.state.lock, self.state.changed, self.state.queue
         self._spooler = (
-            Spooler(self.name, spool, self._state, self._batching, self._notices, on_progress) if spool else None
+            Spooler(self.name, spool, self.state, self._batching, self._notices, on_progress) if spool else None
         )
-        self._backpressure = Backpressure(self._state, self._spooler, self._health, put_timeout)
+        self._backpressure = Backpressure(self.state, self._spooler, self._health, put_timeout)
         self._on_pressure = on_pressure
         self._on_progress = on_progress
         self._put = 0
@@ -93,7 +96,7 @@ class SinkWorker:
     def put(self, delivery: Delivery, number: int) -> None:
         """Queue an event; each number is greater than the one before."""
         self._put += 1
-        state, queue = self._state, self._queue
+        state, queue = self.state, self._queue
         if (self._where is not None and not self._where.matches(delivery.event)) or (
             self._takes is not None and not self._takes(delivery.event)
         ):
@@ -121,21 +124,9 @@ class SinkWorker:
             self._on_pressure()
 
     def _drop(self, number: int) -> None:
-        self._state.drop(1, number)
-        if not self._state.has_ended:
+        self.state.drop(1, number)
+        if not self.state.has_ended:
             self._notices.send_once("its queue is full, dropping events (counted) until it takes some")
-
-    @property
-    def durable(self) -> int:
-        """The number up to which every event is safe; see ``WorkerState.durable``."""
-        with self._changed:
-            return self._state.durable
-
-    @property
-    def settled(self) -> int:
-        """The number up to which every event is safe or was refused for good; see ``WorkerState.settled``."""
-        with self._changed:
-            return self._state.settled
 
     @property
     def is_running(self) -> bool:
@@ -144,7 +135,7 @@ class SinkWorker:
 
     def stats(self) -> SinkStats:
         """Return a copy of the counters."""
-        state, queue = self._state, self._queue
+        state, queue = self.state, self._queue
         with self._changed:
             found = msgspec.structs.replace(state.stats, put=self._put)
             found.waiting = len(queue.entries) + len(queue.moving) + len(state.batch_in_memory())
@@ -159,7 +150,7 @@ class SinkWorker:
         """Stop after the waiting events are delivered, or at a time of the monotonic clock. A later call may only
         bring the time forward.
         """
-        state = self._state
+        state = self.state
         with self._changed:
             state.deadline = deadline if state.deadline is None else min(deadline, state.deadline)
             self._changed.notify_all()
@@ -168,7 +159,7 @@ class SinkWorker:
         """Wait for the end that ``drain`` asked for. A sink that hangs is abandoned, and its events are spooled."""
         began = time.monotonic()
         while self._thread.is_alive():
-            until = self._state.deadline if self._state.deadline is not None else NEVER
+            until = self.state.deadline if self.state.deadline is not None else NEVER
             if self._connection.is_opening and not self._queue.entries:
                 until = min(until, began)  # no event waits for the sink to open
             self._thread.join(min(max(0.0, until + GRACE - time.monotonic()), 1.0))
@@ -214,12 +205,12 @@ class SinkWorker:
             with self._changed:
                 if not self._wait_for_work():
                     return None
-            with self._state.disk:
+            with self.state.disk:
                 if (batch := self._next_batch()) is not None:
                     return batch
 
     def _wait_for_work(self) -> bool:
-        state, spooler = self._state, self._spooler
+        state, spooler = self.state, self._spooler
         while True:
             now = time.monotonic()
             if state.has_ended or self._is_over(now):
@@ -241,7 +232,7 @@ class SinkWorker:
 
     def _open_at(self) -> float:
         """Return when to open a sink early; a batch that waits opens it anyway."""
-        has_work = self._queue.entries or self._state.deadline is not None
+        has_work = self._queue.entries or self.state.deadline is not None
         return NEVER if has_work else self._connection.open_at
 
     def _is_batch_full(self) -> bool:
@@ -252,7 +243,7 @@ class SinkWorker:
         return events >= self._full_events or size >= self._full_bytes
 
     def _is_over(self, now: float) -> bool:
-        deadline = self._state.deadline
+        deadline = self.state.deadline
         return deadline is not None and now >= deadline + (0.0 if self._health.is_failing else GRACE - 0.1)
 
     def _next_batch(self) -> InFlightBatch | None:
@@ -263,12 +254,12 @@ class SinkWorker:
             entries, size = self._queue.take(self._full_events, self._full_bytes)
             if not entries:
                 return None
-            self._state.batch = InFlightBatch(entries, size)
-            return self._state.batch
+            self.state.batch = InFlightBatch(entries, size)
+            return self.state.batch
 
     def _deliver(self, batch: InFlightBatch) -> bool:
         """Attempt to deliver a batch until the sink has taken or refused it. Return False when time is up."""
-        state = self._state
+        state = self.state
         delays = BackoffSequence(self.config.retry.backoff())
         deliveries = batch.deliveries or [Delivery(None, body) for _, body in batch.entries]
         while True:
@@ -306,7 +297,7 @@ class SinkWorker:
 
     def _settle(self, batch: InFlightBatch, outcome: AttemptOutcome) -> bool:
         """Account for the outcome of an attempt. Return False if the worker has abandoned the sink meanwhile."""
-        state, spooler = self._state, self._spooler
+        state, spooler = self.state, self._spooler
         left = [batch.entries[index] for index in outcome.left]
         with state.disk:
             with self._changed:
@@ -333,7 +324,7 @@ class SinkWorker:
         Returns:
             False if the deadline has passed, or will have before the other side wants to be asked.
         """
-        state = self._state
+        state = self.state
         end = time.monotonic() + max(seconds, asked or 0.0)
         with self._changed:
             was_draining = state.deadline is not None
@@ -355,7 +346,7 @@ class SinkWorker:
 
     def _end(self) -> None:
         """Stop for good. Events that are left go to the spool, or are lost."""
-        state, spooler = self._state, self._spooler
+        state, spooler = self.state, self._spooler
         has_disk = state.disk.acquire(timeout=DISK_SECONDS)  # a disk may hang, too
         try:
             if has_disk and spooler is not None:

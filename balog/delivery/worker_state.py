@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from balog.delivery.attempt import AttemptOutcome
@@ -21,6 +22,7 @@ class SpoolRange(NamedTuple):
     events: int
 
 
+@dataclass
 class InFlightBatch:
     """The events that a worker is delivering.
 
@@ -31,17 +33,10 @@ class InFlightBatch:
         deliveries: its decoded events, if it came from disk.
     """
 
-    def __init__(
-        self,
-        entries: list[Entry],
-        size: int = 0,
-        on_disk: SpoolRange | None = None,
-        deliveries: Sequence[Delivery] = (),
-    ) -> None:
-        self.entries = entries
-        self.bytes = size
-        self.on_disk = on_disk
-        self.deliveries = deliveries
+    entries: list[Entry]
+    bytes: int = 0
+    on_disk: SpoolRange | None = None
+    deliveries: Sequence[Delivery] = ()
 
 
 class WorkerState:
@@ -88,12 +83,14 @@ class WorkerState:
 
         ``NO_EVENT - 1`` if no event is missing and no more will arrive.
         """
-        return min(self._first_unsettled(), self.first_lost) - 1
+        with self.lock:
+            return min(self._first_unsettled(), self.first_lost) - 1
 
     @property
     def settled(self) -> int:
         """The number up to which every event is durable or was refused for good; see ``Dispatcher.settled``."""
-        return min(self._first_unsettled(), self.first_dropped) - 1
+        with self.lock:
+            return min(self._first_unsettled(), self.first_dropped) - 1
 
     def _first_unsettled(self) -> int:
         first = self.first_in_memory()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import datetime
+from datetime import datetime, timezone
 from typing import Annotated, ClassVar, Literal
 
 import msgspec
@@ -15,7 +15,7 @@ from balog.common.http import CaFile, HttpClient, HttpStatusError, Timeout, Url
 from balog.common.secrets import Secret
 from balog.event import Event
 from balog.sinks.base import Delivery, SinkError, SinkGuarantee
-from balog.sinks.http_sink import PartialDeliveries, RequestErrors
+from balog.sinks.http_sink import PartialDeliveries, RequestErrors, split
 from balog.sinks.measuring.datadog_agent import Agent, AgentClient
 from balog.sinks.measuring.datadog_json import (
     CountedSeconds,
@@ -23,7 +23,6 @@ from balog.sinks.measuring.datadog_json import (
     distribution_items,
     host_of,
     log_item,
-    now,
     series_items,
     tag_list,
     time_error,
@@ -137,8 +136,6 @@ class DatadogSinkConfig(MeasureOptions, tag_field="type", tag="datadog", forbid_
         api = logs = None
         if self.api_key is not None:
             key = self.api_key.reveal("api_key")
-            if not all("!" <= char <= "~" for char in key):
-                raise ConfigError("does not hold an API key, which has letters and digits only", path="api_key")
             api = self._client(self.url or f"https://api.{self.site}", key, is_gzipped=False)
             logs = self._client(self.url or f"https://http-intake.logs.{self.site}", key, is_gzipped=True)
         return DatadogSink(self, send, agent, api, logs)
@@ -182,7 +179,7 @@ class DatadogSink:
 
     def write(self, batch: Sequence[Delivery]) -> None:
         """Send the metrics and logs of a batch, each kind in as few requests as possible."""
-        errors, when = RequestErrors(), now()
+        errors, when = RequestErrors(), datetime.now(timezone.utc)
         taken: dict[str, set[int]] = {}
         measured: set[int] = set()
         if "metrics" in self._send:
@@ -251,38 +248,32 @@ class DatadogSink:
         Returns:
             The indexes of the events whose items were all taken.
         """
-        missing: set[int] = set()
-        waiting: list[int] = []
+        taken = {index for item in items for index in item.indexes}
         failure: SinkError | None = None
         large = f"it does not fit into a request of {form.most_bytes} bytes"
 
         def refuse(indexes: Iterable[int], why: str) -> None:
             errors.reject(dict.fromkeys(indexes, why))
-            missing.update(indexes)
+            taken.difference_update(indexes)
 
         for part in form.parts(items, lambda item: refuse(item.indexes, large)):
             indexes = [index for item in part for index in item.indexes]
-            if failure is not None:
-                waiting += indexes
-                continue
             try:
+                if failure is not None:
+                    raise failure
                 reported = _errors_in(client.post(path, form.join(part)).body)
             except SinkError as error:
                 if isinstance(error, HttpStatusError) and error.answer.status in (401, 403):
                     error = SinkError(f"{error}; is the api_key right, and of this site?")
-                if error.retryable:
-                    waiting, failure = indexes, error
-                else:
-                    errors.keep(indexes, error)
-                    missing.update(indexes)
+                failure = error if error.retryable else None
+                errors.keep(indexes, error)
+                taken.difference_update(indexes)
                 continue
             if reported:
                 refuse(indexes, reported)
             for item in part:
                 self._counted.keep(item.seconds)
-        if failure is not None:
-            errors.keep(waiting, failure)
-        return {index for item in items for index in item.indexes} - missing.union(waiting)
+        return taken
 
 
 class _Form(Struct, frozen=True):
@@ -298,19 +289,11 @@ class _Form(Struct, frozen=True):
 
     def parts(self, items: Sequence[DatadogItem], refuse: Callable[[DatadogItem], None]) -> Iterator[list[DatadogItem]]:
         room = self.most_bytes - len(self.begin) - len(self.end)
-        part: list[DatadogItem] = []
-        size = 0
         for item in items:
             if len(item.body) > room:
                 refuse(item)
-                continue
-            if part and (size + len(item.body) + 1 > room or len(part) == self.most_items):
-                yield part
-                part, size = [], 0
-            part.append(item)
-            size += len(item.body) + 1
-        if part:
-            yield part
+        fitting = (item for item in items if len(item.body) <= room)
+        return split(fitting, lambda item: len(item.body), room, self.most_items)
 
 
 class _Answer(Struct):

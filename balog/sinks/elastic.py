@@ -21,7 +21,7 @@ from balog.common.http import CaFile, HttpClient, Timeout, Url
 from balog.common.secrets import Secret
 from balog.common.text import one_line
 from balog.sinks.base import Delivery, SinkError, SinkGuarantee, SinkOptions
-from balog.sinks.http_sink import HttpSink
+from balog.sinks.http_sink import HttpSink, RequestErrors
 
 DEFAULT_STREAM = "logs-balog-default"
 
@@ -90,8 +90,6 @@ class ElasticSinkConfig(SinkOptions, tag_field="type", tag="elastic", forbid_unk
                 f"{DEFAULT_STREAM}; for any other name take index",
                 path="data_stream",
             )
-        if "?" in self.url:
-            raise ConfigError("has a ?; expected where the server's paths begin", path="url")
         client = HttpClient(
             self.url,
             headers=self._credentials(),
@@ -115,14 +113,10 @@ class ElasticSinkConfig(SinkOptions, tag_field="type", tag="elastic", forbid_unk
         return {"Authorization": "Basic " + _base64(f"{self.user}:{self.password.reveal('password')}")}
 
 
-class _Cause(Struct):
-    reason: str | None = None
-
-
 class _ItemError(Struct):
     type: str | None = None
     reason: str | None = None
-    caused_by: _Cause | None = None
+    caused_by: _ItemError | None = None
 
 
 class _Item(Struct):
@@ -152,22 +146,13 @@ class ElasticSink(HttpSink):
 
         Temporary errors of a document: the server is busy, or the index is blocked or missing.
         """
-        rejected: dict[int, str] = {}
-        again: dict[int, str] = {}
+        errors = RequestErrors()
         for number, item in enumerate(self._send([self._document(delivery) for delivery in batch])):
             if item.status == 400:
-                rejected[number] = _reason(item)
+                errors.reject({number: _reason(item)})
             elif not 200 <= item.status < 300 and not (item.status == 409 and self._verb == "create"):
-                again[number] = _reason(item)
-        if rejected or again:
-            count, first = len(again or rejected), next(iter((again or rejected).values()))
-            verb = "did not take" if again else "refused"
-            raise SinkError(
-                f"{self._client.place} {verb} {count} of {len(batch)} events: {first}",
-                retryable=bool(again),
-                rejected=rejected,
-                remaining=list(again),
-            )
+                errors.keep([number], SinkError(f"{self._client.place} did not take an event: {_reason(item)}"))
+        errors.finish()
 
     def _document(self, delivery: Delivery) -> bytes:
         event, body = delivery

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import hashlib
+import smtplib
+import ssl
 from collections.abc import Mapping, Sequence
 from email.message import EmailMessage
 from email.policy import SMTP as SMTP_POLICY
 from email.utils import format_datetime, parseaddr
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 from msgspec import Meta
 
 from balog.common.errors import ConfigError
 from balog.common.http import CaFile, Timeout
+from balog.common.http.pool import tls_context
 from balog.common.secrets import Secret
 from balog.event import Event
 from balog.event.payload import AlertPayload
 from balog.sinks.alerts.alert_sink import AlertSink, AlertSinkOptions
 from balog.sinks.alerts.alert_text import MAX_TEXT, MAX_TITLE, AlertTemplate, facts, read_alert, short_line
 from balog.sinks.base import Batching, Delivery, SinkError, SinkGuarantee
-
-if TYPE_CHECKING:
-    import smtplib
-    import ssl
 
 _PORTS = {"starttls": 587, "tls": 465, "none": 25}
 _TOO_LARGE = 552
@@ -88,8 +87,6 @@ class EmailSinkConfig(AlertSinkOptions, tag_field="type", tag="email", forbid_un
         Raises:
             ConfigError: an address, a template or the login is invalid, or a secret is missing.
         """
-        from balog.common.http.pool import tls_context
-
         templates = self._checked_templates()
         if (self.user is None) != (self.password is None):
             raise ConfigError("belongs to user; give both or none", path="password")
@@ -175,8 +172,6 @@ class EmailSink(AlertSink):
         Raises:
             SinkError: any error of the server or the network.
         """
-        import smtplib
-
         try:
             if self._server is None:
                 self._server = self._connect()
@@ -190,9 +185,6 @@ class EmailSink(AlertSink):
             reason = f"answered {error.smtp_code} {self._reply(error.smtp_error)}"
             self._disconnect()
             raise SinkError(f"{self._place} {reason}", retryable=not is_of_event or error.smtp_code < 500) from None
-        except smtplib.SMTPNotSupportedError as error:
-            self._disconnect()
-            raise SinkError(f"{self._place}: {error} See security, user and password.") from None
         except (smtplib.SMTPException, OSError) as error:
             self._disconnect()
             detail = (
@@ -201,8 +193,6 @@ class EmailSink(AlertSink):
             raise SinkError(f"{self._place}: {detail or type(error).__name__}") from None
 
     def _connect(self) -> smtplib.SMTP:
-        import smtplib
-
         config = self._config
         port = config.port or _PORTS[config.security]
         if config.security == "tls":
@@ -220,8 +210,6 @@ class EmailSink(AlertSink):
         return server
 
     def _disconnect(self) -> None:
-        import smtplib
-
         server, self._server = self._server, None
         if server is None:
             return

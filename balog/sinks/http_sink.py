@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Annotated
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, TypeVar
 
 from msgspec import Meta
 
@@ -17,6 +17,8 @@ from balog.sinks.base import Delivery
 _MAX_PARTIAL = 20_000
 _SOUNDS_SECRET = re.compile(r"auth|cookie|key|password|secret|signature|token", re.IGNORECASE)
 _OURS = frozenset({"host", "connection", "content-length", "content-type", "content-encoding", "transfer-encoding"})
+
+Item = TypeVar("Item")
 
 _Name = Annotated[str, Meta(min_length=1, max_length=200)]
 _Value = Annotated[str, Meta(max_length=8000)]
@@ -68,15 +70,34 @@ def reveal_headers(headers: Mapping[str, str | Secret], *, ours: str | None = No
     return found
 
 
+def split(
+    items: Iterable[Item], size_of: Callable[[Item], int], most_bytes: int, most_items: int | None = None
+) -> Iterator[list[Item]]:
+    """Yield items in as few parts as their order allows; joined with a byte between two, each has ``most_bytes``."""
+    part: list[Item] = []
+    size = 0
+    for item in items:
+        if part and (size + size_of(item) > most_bytes or len(part) == most_items):
+            yield part
+            part, size = [], 0
+        part.append(item)
+        size += size_of(item) + 1
+    if part:
+        yield part
+
+
 class RequestErrors:
     """Collects the errors of requests by the indexes of their events, and raises them at the end.
 
     An event of several requests is retried if any of them is; see ``PartialDeliveries``.
+
+    Attributes:
+        remaining: the indexes of events that were not taken completely.
     """
 
     def __init__(self) -> None:
         self._rejected: dict[int, str] = {}
-        self._remaining: set[int] = set()
+        self.remaining: set[int] = set()
         self._errors: list[SinkError] = []
         self._unnamed: list[tuple[int, str]] = []
 
@@ -90,13 +111,8 @@ class RequestErrors:
 
     def keep(self, indexes: Iterable[int], error: SinkError) -> None:
         """Record events that were not taken because of an error, retryable or not."""
-        self._remaining.update(indexes)
+        self.remaining.update(indexes)
         self._errors.append(error)
-
-    @property
-    def remaining(self) -> Collection[int]:
-        """The indexes of events that were not taken completely."""
-        return self._remaining
 
     def finish(self) -> None:
         """Raise the recorded errors as one, if there are any.
@@ -105,7 +121,7 @@ class RequestErrors:
             SinkError: retryable if any of the errors is; ``retry_after`` is the longest one.
         """
         errors = [error for error in self._errors if error.retryable] or self._errors
-        rejected = {index: why for index, why in self._rejected.items() if index not in self._remaining}
+        rejected = {index: why for index, why in self._rejected.items() if index not in self.remaining}
         reasons = [*map(str, errors), *rejected.values(), *(reason for _, reason in self._unnamed)]
         if not reasons:
             return
@@ -115,7 +131,7 @@ class RequestErrors:
             retryable=any(error.retryable for error in errors),
             retry_after=max(waits, default=None),
             rejected=rejected,
-            remaining=sorted(self._remaining),
+            remaining=sorted(self.remaining),
             unnamed=sum(count for count, _ in self._unnamed),
         )
 

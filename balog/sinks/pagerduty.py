@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 from msgspec import Meta
 
-from balog.common.errors import ConfigError, EventError
+from balog.common.errors import EventError
 from balog.common.http import CaFile, HttpClient, HttpStatusError, Timeout, Url
 from balog.common.secrets import Secret
 from balog.common.text import cut
@@ -25,7 +25,7 @@ from balog.sinks.alerts.alert_sink import LatestChanges
 from balog.sinks.alerts.alert_text import read_alert
 from balog.sinks.alerts.pagerduty_alerts import alert_action, alert_request
 from balog.sinks.base import Batching, Delivery, SinkError, SinkGuarantee, SinkOptions
-from balog.sinks.http_sink import HttpSink
+from balog.sinks.http_sink import HttpSink, RequestErrors
 from balog.sinks.summary import summarize
 
 _PATH = "/v2/enqueue"
@@ -107,8 +107,6 @@ class PagerDutySinkConfig(SinkOptions, tag_field="type", tag="pagerduty", forbid
             ConfigError: the key is invalid.
         """
         key = self.routing_key.reveal("routing_key")
-        if not all("!" <= char <= "~" for char in key):
-            raise ConfigError("does not hold an integration key, which has letters and digits only", path="routing_key")
         client = HttpClient(self.url, timeout=self.timeout, ca_file=self.ca_file, secrets=[key])
         threshold = LEVELS[self.level] if self.level else None
         return PagerDutySink(client, key, threshold, self.pipeline)
@@ -150,21 +148,20 @@ class PagerDutySink(HttpSink):
     def write(self, batch: Sequence[Delivery]) -> None:
         """Trigger and resolve incidents in the order of the events, with one request for consecutive triggers."""
         calls = self._plan(batch)
-        rejected: dict[int, str] = {}
+        errors = RequestErrors()
         for number, call in enumerate(calls):
             try:
                 if call.action is not None:
                     self._post(call, call.action)
             except SinkError as error:
                 if error.retryable:
-                    remaining = [index for later in calls[number:] for index in later.indexes]
-                    raise error.of_batch(rejected, remaining) from None
-                rejected.update(dict.fromkeys(call.indexes, str(error)))
+                    errors.keep((index for later in calls[number:] for index in later.indexes), error)
+                    break
+                errors.reject(dict.fromkeys(call.indexes, str(error)))
             else:
                 if call.alert is not None:
                     self._latest.record(call.alert)
-        if rejected:
-            raise SinkError(next(iter(rejected.values())), retryable=False, rejected=rejected, remaining=[])
+        errors.finish()
 
     def _plan(self, batch: Sequence[Delivery]) -> list[_Call]:
         calls: list[_Call] = []

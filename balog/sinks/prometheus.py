@@ -18,11 +18,10 @@ from balog.common.errors import ConfigError
 from balog.common.http import CaFile, HttpClient, Timeout, Url
 from balog.common.local_path import local_path
 from balog.common.storage.local_files import replacing
-from balog.event import Event
 from balog.sinks.base import Batching, Delivery, SinkError, SinkGuarantee
-from balog.sinks.http_sink import Headers, reveal_headers
+from balog.sinks.http_sink import Headers, RequestErrors, reveal_headers
 from balog.sinks.measuring.families import BUCKETS, Families, clean_label
-from balog.sinks.measuring.measures import MeasureOptions, MeasureReader, is_measure
+from balog.sinks.measuring.measures import MeasureOptions, MeasureReader
 from balog.sinks.measuring.scraping import Listen, ScrapeServer
 
 _TEXT_FORMAT = "text/plain; version=0.0.4; charset=utf-8"
@@ -88,10 +87,6 @@ class PrometheusSinkConfig(
             return f"prometheus {self.listen.place}"
         return f"prometheus {self.pushgateway.url if self.pushgateway else self.textfile.path if self.textfile else ''}"
 
-    def takes(self, event: Event) -> bool:
-        """Return whether the sink sends anything of an event; see ``SinkOptions``."""
-        return is_measure(event)
-
     def build(self) -> PrometheusSink:
         """Return the sink, unopened.
 
@@ -155,25 +150,17 @@ class PrometheusSink:
         """Add the measurements of a batch and publish all families; see ``Sink``."""
         found = self._reader.read(batch)
         change = self._families.add([item for item in found.measures if item[0] not in found.rejected])
-        rejected = {**found.rejected, **change.refused}
+        errors = RequestErrors()
+        errors.reject({**found.rejected, **change.refused})
         if change.journal:
             try:
                 self._exporter.publish()
-            except SinkError as error:
+            except BaseException as error:
                 self._families.undo(change)
-                raise SinkError(
-                    str(error), retryable=error.retryable, retry_after=error.retry_after, rejected=rejected
-                ) from None
-            except BaseException:
-                self._families.undo(change)
-                raise
-        if rejected:
-            raise SinkError(
-                f"{len(rejected)} events are no metrics that Prometheus takes",
-                retryable=False,
-                rejected=rejected,
-                remaining=(),
-            )
+                if not isinstance(error, SinkError):
+                    raise
+                errors.keep(set(range(len(batch))) - found.rejected.keys() - change.refused.keys(), error)
+        errors.finish()
 
     def close(self) -> None:
         """Stop listening."""

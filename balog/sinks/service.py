@@ -14,7 +14,7 @@ from msgspec import Meta, Struct
 from balog.common.http import CaFile, HttpClient, HttpStatusError, Timeout, Url
 from balog.common.secrets import Secret
 from balog.sinks.base import Delivery, Retrying, SinkError, SinkGuarantee, SinkOptions
-from balog.sinks.http_sink import HttpSink
+from balog.sinks.http_sink import HttpSink, RequestErrors
 
 _PATH = "/v1/events"
 _LINES = "application/x-ndjson"
@@ -177,25 +177,16 @@ class ServiceSink(HttpSink):
 
     def write(self, batch: Sequence[Delivery]) -> None:
         """Post a batch. Events that the service refuses are rejected; events whose stream has no room come again."""
-        rejected: dict[int, str] = {}
-        later: dict[int, Item] = {}
+        errors = RequestErrors()
         for item in self._api.post([body for _, body in batch], only_failed=True).items:
             if item.index is None or not 0 <= item.index < len(batch):
                 raise SinkError(f"{self._client.place} does not answer as an event service does")
             if item.status == 429 or item.status >= 500:
-                later[item.index] = item
+                reason = f"{self._client.place} has no room for an event: {item.reason}"
+                errors.keep([item.index], SinkError(reason, retry_after=item.retry_after))
             elif item.status >= 300:
-                rejected[item.index] = item.reason
-        if later or rejected:
-            count, first = len(later or rejected), next(iter(later.values())).reason if later else None
-            verb = "has no room for" if later else "refused"
-            raise SinkError(
-                f"{self._client.place} {verb} {count} of {len(batch)} events: {first or next(iter(rejected.values()))}",
-                retryable=bool(later),
-                retry_after=max((item.retry_after or 0.0 for item in later.values()), default=None),
-                rejected=rejected,
-                remaining=list(later),
-            )
+                errors.reject({item.index: item.reason})
+        errors.finish()
 
 
 def _read(body: bytes) -> Answer | None:

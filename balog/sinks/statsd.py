@@ -14,10 +14,10 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import Meta
 
 from balog.common.errors import ConfigError
-from balog.event import Event
 from balog.sinks.base import Delivery, SinkError, SinkGuarantee
-from balog.sinks.measuring.measures import MeasureOptions, MeasureReader, is_measure
-from balog.sinks.measuring.statsd_lines import RateLimit, dogstatsd, pack, plain
+from balog.sinks.http_sink import RequestErrors
+from balog.sinks.measuring.measures import MeasureOptions, MeasureReader
+from balog.sinks.measuring.statsd_lines import Lines, RateLimit, pack
 
 _Name = Annotated[str, Meta(min_length=1, max_length=200)]
 
@@ -58,10 +58,6 @@ class StatsdSinkConfig(MeasureOptions, tag_field="type", tag="statsd", forbid_un
         """``statsd HOST:PORT``."""
         return f"statsd {self._place()}"
 
-    def takes(self, event: Event) -> bool:
-        """Return whether the sink sends anything of an event; see ``SinkOptions``."""
-        return is_measure(event)
-
     def _place(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{host}:{self.port}"
@@ -89,28 +85,17 @@ class StatsdSink:
     def __init__(self, config: StatsdSinkConfig) -> None:
         self._config = config
         self._place = config._place()
-        is_plain = config.format == "plain"
+        name_tags = config.name_tags if config.format == "plain" else None
         # Tags that are not sent must not count as series.
-        self._reader = MeasureReader(config, config.name, config.name_tags if is_plain else None)
-        self._lines = plain(config.name_tags) if is_plain else dogstatsd()
+        self._reader = MeasureReader(config, config.name, name_tags)
+        self._lines = Lines(name_tags)
         self._addresses: list[tuple[int, Any]] = []
         self._socket: socket.socket | None = None
         self._rate_limit = RateLimit(config.rate)
 
     def open(self) -> None:
-        """Resolve the name, and connect to the first of its addresses that is reachable."""
-        self.close()
+        """Resolve the name; the first datagram connects."""
         self._addresses = self._resolved()
-        refusal: OSError | None = None
-        for address in self._addresses:
-            try:
-                self._socket = _connect(*address)
-            except OSError as error:
-                refusal = error
-            else:
-                return
-        if refusal is not None:
-            raise SinkError(self._reason(refusal)) from None
 
     def write(self, batch: Sequence[Delivery]) -> None:
         """Send the measurements of a batch; see ``Sink``."""
@@ -118,7 +103,7 @@ class StatsdSink:
             self._addresses = self._resolved()  # after a failure, because the name may have another address now
         found = self._reader.read(batch)
         lines: list[tuple[int, bytes]] = []
-        rejected = found.rejected
+        rejected, errors = found.rejected, RequestErrors()
         for index, measure in found.measures:
             line = self._lines.write(measure)
             if line is None or len(line) > _MAX_DATAGRAM:
@@ -133,14 +118,10 @@ class StatsdSink:
                 self._addresses = []
                 taken = {index for sent in datagrams[:number] for index in sent.indexes}
                 rest = sorted({index for unsent in datagrams[number:] for index in unsent.indexes} - taken)
-                raise SinkError(self._reason(error), rejected=rejected, remaining=rest) from None
-        if rejected:
-            raise SinkError(
-                f"{self._place}: {len(rejected)} events are no metrics that can be sent",
-                retryable=False,
-                rejected=rejected,
-                remaining=(),
-            )
+                errors.keep(rest, SinkError(self._reason(error)))
+                break
+        errors.reject(rejected)
+        errors.finish()
 
     def close(self) -> None:
         """Close the socket."""

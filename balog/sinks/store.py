@@ -11,7 +11,6 @@ each batch is durable (fsync), and uploaded when they are finished.
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import threading
 import time
@@ -23,9 +22,9 @@ from typing import Annotated, Any, ClassVar
 from msgspec import Meta, field
 
 from balog.common.errors import ConfigError
-from balog.common.local_path import check_folder, local_path
+from balog.common.local_path import check_folder, local_path, state_folder
 from balog.common.signals import join
-from balog.common.storage import Options, Storage, StorageError, is_url, open_storage
+from balog.common.storage import Options, Storage, StorageError, open_storage
 from balog.common.text import counted
 from balog.event import new_id
 from balog.sinks.archive.store_part import MANIFESTS, Part, mend
@@ -125,26 +124,18 @@ class StoreSinkConfig(SinkOptions, tag_field="type", tag="store", forbid_unknown
         if not _TOPIC.fullmatch(self.topic):
             raise ConfigError(f"{self.topic!r} is not a topic's name; use letters, digits and . _ -", path="topic")
         if self.url is None:
-            if is_url(self.path or ""):
-                raise ConfigError('is a URL; give it as "url" in the place of "path"', path="path")
             return StoreSink(self, Path(local_path(self.path or "")) / self.topic, None)
         storage = _storage(self.url, self)
-        folder = _staging(self.staging) / _place_name(self.url, self.options) / self.topic
+        if self.staging is not None:
+            staging = Path(local_path(self.staging, "staging"))
+        else:
+            staging = state_folder("staging is needed, as there is no home folder; give a folder on disk") / "staging"
+        folder = staging / _place_name(self.url, self.options) / self.topic
         return StoreSink(self, folder, Uploader(self.name, folder, storage, self.retry))
 
 
 def _storage(url: str, config: StoreSinkConfig) -> Storage:
     return open_storage(f"{url.rstrip('/')}/{config.topic}", config.options)
-
-
-def _staging(folder: str | None) -> Path:
-    if folder is not None:
-        return Path(local_path(folder, "staging"))
-    try:
-        state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
-    except RuntimeError:
-        raise ConfigError("is needed, as there is no home folder; give a folder on disk", path="staging") from None
-    return state / "balog" / "staging"
 
 
 def _place_name(url: str, options: dict[str, Any]) -> str:

@@ -12,7 +12,7 @@ from msgspec import Meta
 from balog.common.http import CaFile, HttpClient, Timeout, Url
 from balog.common.secrets import Secret
 from balog.sinks.base import Delivery, SinkError, SinkGuarantee, SinkOptions
-from balog.sinks.http_sink import Headers, HttpSink, reveal_headers
+from balog.sinks.http_sink import Headers, HttpSink, RequestErrors, reveal_headers
 from balog.sinks.signing import batch_id, read_keys, sign
 
 
@@ -89,17 +89,16 @@ class WebhookSink(HttpSink):
             name = batch_id([event.header.id for event, _ in batch])
             self._post(name, b"[" + b",".join(body for _, body in batch) + b"]")
             return
-        rejected: dict[int, str] = {}
+        errors = RequestErrors()
         for at, (event, body) in enumerate(batch):
             try:
                 self._post(event.header.id, body)
             except SinkError as error:
                 if error.retryable:
-                    raise error.of_batch(rejected, range(at, len(batch))) from None
-                rejected[at] = str(error)
-        if rejected:
-            reason = f"{len(rejected)} of {len(batch)} events were refused: {next(iter(rejected.values()))}"
-            raise SinkError(reason, retryable=False, rejected=rejected, remaining=())
+                    errors.keep(range(at, len(batch)), error)
+                    break
+                errors.reject({at: str(error)})
+        errors.finish()
 
     def _post(self, name: str, body: bytes) -> None:
         self._client.post("", body, headers=sign(name, body, self._keys))

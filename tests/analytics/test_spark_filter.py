@@ -19,7 +19,8 @@ from balog.common.storage.local import LocalStorage
 from balog.event import decode, encode
 from balog.service.document import Filter
 from balog.service.jobs.filters import FilterJob, make_selection
-from balog.sinks import StoreSinkConfig, TopicSinkConfig
+from balog.sinks.store import StoreSinkConfig
+from balog.sinks.topic import TopicSinkConfig
 from balog.topics import Message, open_topics
 from tests.filters.predicates import Predicates
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -39,8 +41,9 @@ class TestBackoff:
 
 
 class TestBackoffSequence:
-    def test_it_grows_with_each_failure_and_begins_again_after_a_reset(self) -> None:
-        delays = BackoffSequence(Backoff(1.0, 5.0), chance=lambda: 1.0)
+    def test_it_grows_with_each_failure_and_begins_again_after_a_reset(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(random, "random", lambda: 1.0)
+        delays = BackoffSequence(Backoff(1.0, 5.0))
         assert [delays.next() for _ in range(4)] == [1, 2, 4, 5]
         delays.reset()
         assert [delays.next(), delays.next(30.0), delays.next()] == [1, 30, 4]

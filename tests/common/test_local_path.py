@@ -1,6 +1,5 @@
 """A path that a config names is the path that it says, or it is refused: no ``./s3:`` or ``./${HOME}`` is made."""
 
-import json
 import os
 import subprocess
 import sys
@@ -12,7 +11,6 @@ from hypothesis import strategies as st
 from balog.analytics.tables import check_location
 from balog.broker.batches.config import BatchConfig
 from balog.broker.batches.output_file import Location
-from balog.broker.config_check import find_problems
 from balog.common.config.tagged_config import convert
 from balog.common.errors import ConfigError
 from balog.common.local_path import local_path
@@ -92,32 +90,11 @@ def test_what_is_neither_a_url_nor_a_path_is_refused_where_both_are_wanted(place
         PATHS_OR_URLS[place](path)
 
 
-def test_a_store_says_how_a_url_is_given():
-    with pytest.raises(ConfigError, match='path: is a URL; give it as "url" in the place of "path"'):
-        sink(type="store", topic="t", path="s3://bucket/a")
-
-
 def test_an_archive_of_the_logger_may_be_at_a_url(empty_folder, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(empty_folder / "state"))
     output = open_output("store:memory://bucket/a?topic=t")
     assert isinstance(output, QueuedOutput)
     assert output._config.url == "memory://bucket/a"
-
-
-def test_a_check_names_every_wrong_path(empty_folder):
-    store = {"type": "store", "path": "s3://b/a", "topic": "t"}
-    config = {
-        "sinks": [store, {"type": "topic", "url": "local:$HOME/t", "topic": "t"}],
-        "spool": {"path": "s3://b/spool"},
-        "quarantine": {"path": "${HOME}/junk"},
-    }
-    (empty_folder / "broker.json").write_text(json.dumps(config))
-    _, problems = find_problems(empty_folder / "broker.json")
-    found = {problem.path: problem.reason for problem in problems}
-    assert found["$.sinks[0].path"].startswith("is a URL")
-    assert found["$.spool.path"].startswith("is a URL")
-    assert found["$.quarantine.path"].startswith("holds ${HOME}")
-    assert any(path.startswith("$.sinks[1]") for path in found)
 
 
 def test_a_tap_s_file_of_states_is_a_path(empty_folder):

@@ -15,16 +15,10 @@ from balog.consumers import sink_adapter as module
 from balog.consumers.forwarder import Forwarder, SinkConsumer
 from balog.consumers.outcomes import PartialFailure, Reject, Retry
 from balog.event import Event
-from balog.sinks import (
-    Batching,
-    Delivery,
-    PrometheusSinkConfig,
-    Retrying,
-    SinkError,
-    TopicSinkConfig,
-    WebhookSinkConfig,
-)
-from balog.sinks.prometheus import Textfile
+from balog.sinks import Batching, Delivery, Retrying, SinkError
+from balog.sinks.prometheus import PrometheusSinkConfig, Textfile
+from balog.sinks.topic import TopicSinkConfig
+from balog.sinks.webhook import WebhookSinkConfig
 
 Write = Callable[[Sequence[Delivery]], None]
 

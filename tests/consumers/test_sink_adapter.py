@@ -16,7 +16,8 @@ from balog.consumers import sink_adapter as module
 from balog.consumers.running.exit_callbacks import running
 from balog.consumers.sink_adapter import SinkAdapter
 from balog.event import Event
-from balog.sinks import Delivery, PagerDutySinkConfig, SinkError, SinkOptions
+from balog.sinks import Delivery, SinkError, SinkOptions
+from balog.sinks.pagerduty import PagerDutySinkConfig
 
 
 class ScriptedConfig(SinkOptions, kw_only=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -16,21 +16,18 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from balog.common.secrets import Secret
 from balog.event import Event, decode
-from balog.sinks import (
-    AlertmanagerSinkConfig,
-    DatadogSinkConfig,
-    Delivery,
-    ElasticSinkConfig,
-    EmailSinkConfig,
-    PagerDutySinkConfig,
-    PrometheusSinkConfig,
-    ServiceSinkConfig,
-    StatsdSinkConfig,
-    StoreSinkConfig,
-    TopicSinkConfig,
-    WebhookSinkConfig,
-)
-from balog.sinks.prometheus import Pushgateway
+from balog.sinks import Delivery
+from balog.sinks.alertmanager import AlertmanagerSinkConfig
+from balog.sinks.datadog import DatadogSinkConfig
+from balog.sinks.elastic import ElasticSinkConfig
+from balog.sinks.email import EmailSinkConfig
+from balog.sinks.pagerduty import PagerDutySinkConfig
+from balog.sinks.prometheus import PrometheusSinkConfig, Pushgateway
+from balog.sinks.service import ServiceSinkConfig
+from balog.sinks.statsd import StatsdSinkConfig
+from balog.sinks.store import StoreSinkConfig
+from balog.sinks.topic import TopicSinkConfig
+from balog.sinks.webhook import WebhookSinkConfig
 from balog.testing.contracts.sinks import SECRET, SECRET_NAME, SinkPeer
 from balog.topics import open_topics
 from tests.stand_ins.alertmanager import AlertmanagerStandIn
@@ -78,6 +75,18 @@ class FolderPeer(Peer):
         self.folder.unlink()
 
 
+def bodies_in(files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return the events of an archive's files by id; each is there once, in the file of its day."""
+    bodies = {}
+    for name, content in files.items():
+        for line in gzip.decompress(content).splitlines():
+            event = decode(line)
+            assert event.header.id not in bodies, "an event was written twice"
+            assert f"/date={event.header.timestamp:%Y-%m-%d}/" in name
+            bodies[event.header.id] = line
+    return bodies
+
+
 class StorePeer(FolderPeer):
     def __init__(self, root: Path) -> None:
         super().__init__(root)
@@ -85,14 +94,7 @@ class StorePeer(FolderPeer):
         self.config = StoreSinkConfig(path=str(self.folder), topic="events")
 
     def arrived(self) -> dict[str, bytes]:
-        bodies = {}
-        for file in sorted(self.folder.glob("events/date=*/*.jsonl.gz")):
-            for line in gzip.decompress(file.read_bytes()).splitlines():
-                event = decode(line)
-                assert event.header.id not in bodies, "an event was written twice"
-                assert file.parent.name == f"date={event.header.timestamp:%Y-%m-%d}"
-                bodies[event.header.id] = line
-        return bodies
+        return bodies_in({str(file): file.read_bytes() for file in self.folder.glob("events/date=*/*.jsonl.gz")})
 
 
 class StoreUrlPeer(FolderPeer):
@@ -113,14 +115,8 @@ class StoreUrlPeer(FolderPeer):
 
     def arrived(self) -> dict[str, bytes]:
         memory = fsspec.filesystem("memory")
-        bodies = {}
-        for file in memory.glob(f"{self._store}/events/date=*/*.jsonl.gz"):
-            for line in gzip.decompress(memory.cat_file(file)).splitlines():
-                event = decode(line)
-                assert event.header.id not in bodies, "an event was written twice"
-                assert f"/date={event.header.timestamp:%Y-%m-%d}/" in file
-                bodies[event.header.id] = line
-        return bodies
+        files = memory.glob(f"{self._store}/events/date=*/*.jsonl.gz")
+        return bodies_in({file: memory.cat_file(file) for file in files})
 
     def traces(self) -> list[object]:
         return [*super().traces(), *fsspec.filesystem("memory").find(self._store)]

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import balog
 from balog.common.redaction import Redactor
-from balog.common.redaction.names import SecretNames
+from balog.common.redaction.names import NameRule, SecretNames
 from balog.common.redaction.redactor import default_names
 from balog.log import configuration
 from balog.log.context import ProcessContext
@@ -186,7 +186,7 @@ names = st.lists(st.sampled_from([*PARTS, "_", "-", ".", " ", "[", "]", "'", "1"
 @given(given_names=st.lists(names, min_size=1, max_size=8), extra=st.sampled_from(["xy", "db2", "s3"]))
 def test_names_that_are_plainly_harmless_match_no_rule(given_names: list[str], extra: str) -> None:
     rules = Redactor(extra_keys=[extra], extra_suffixes=["z"])._names
-    for known in (default_names(), rules, SecretNames([("secret", True)])):
+    for known in (default_names(), rules, SecretNames([NameRule("suffix", "secret")])):
         assert [name for name in known.plainly_harmless(given_names) if known.rule_of(name) is not None] == []
 
 

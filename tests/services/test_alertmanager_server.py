@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from balog.sinks import AlertmanagerSinkConfig
+from balog.sinks.alertmanager import AlertmanagerSinkConfig
 from tests.services.servers.alertmanager import running_alertmanager
 from tests.services.servers.process import free_port
 from tests.stand_ins.alerts import alert_delivery

@@ -245,20 +245,6 @@ class TestRefusals:
         assert list(outcome.dead) == [1]
         assert {row["n"]: str(row["own"]) for row in rows("order", "n, toString(own) AS own")} == {1: "None", 2: good}
 
-    @pytest.mark.parametrize("options", [{"password": None}, {"user": "nobody"}, {"database": "nowhere"}])
-    def test_who_is_refused_may_try_again(self, sinks, options):
-        sink = sinks(**options)
-        with pytest.raises(SinkError) as caught:
-            sink.write(deliveries({"cls_type": "order", "n": 1}))
-        assert caught.value.retryable
-        assert PASSWORD not in str(caught.value)
-
-    def test_a_user_who_may_only_read_is_told(self, sinks):
-        sink = sinks(user="reader", password=None)
-        with pytest.raises(SinkError, match="can't create table order") as caught:
-            sink.write(deliveries({"cls_type": "order", "n": 1}))
-        assert caught.value.retryable
-
     def test_doubles_differ_at_most_in_the_last_bit_and_amounts_not_at_all(self, sinks, rows):
         """Given a server of 18.16, which reads some doubles inexactly, then the page's words on it are true."""
         chance = random.Random(1)

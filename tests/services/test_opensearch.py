@@ -1,16 +1,13 @@
 """The elastic sink at a real OpenSearch: documents, duplicates, refusals, and a server that goes away."""
 
 import json
-import subprocess
-import sys
 from datetime import datetime, timezone
 
 import pytest
 
 from balog.delivery.attempt import attempt
-from balog.event import Event
-from balog.singer import write_log
-from balog.sinks import ElasticSinkConfig, SinkError
+from balog.sinks import SinkError
+from balog.sinks.elastic import ElasticSinkConfig
 from tests.services.servers.opensearch import running_opensearch
 from tests.stand_ins.batches import batch_of, ids
 
@@ -129,23 +126,3 @@ def test_a_server_that_goes_away_in_between_gets_all_of_it(server, sinks, stream
     outcome = attempt(sink.write, second)
     assert (outcome.taken, outcome.error) == (1, None)
     assert sorted(server.documents(stream)) == sorted(ids(first) + ids(second))
-
-
-def test_a_broker_carries_a_stream_past_it(server, stream, tmp_path):
-    config = tmp_path / "broker.json"
-    sink = {"type": "elastic", "url": server.url, "data_stream": stream, "where": "level = 'ERROR'"}
-    config.write_text(json.dumps({"sinks": [sink]}))
-    events = [Event.new("tap.log", {"n": n}, level="ERROR" if n % 2 else "INFO") for n in range(500)]
-    record = b'{"type": "RECORD", "stream": "users", "record": {"id": 1}}\n'
-    lines = b"".join(record + write_log(event) for event in events)
-    done = subprocess.run(
-        [sys.executable, "-m", "balog", "broker", "--config", str(config)],
-        input=lines,
-        capture_output=True,
-        timeout=120,
-        check=False,
-    )
-    assert (done.returncode, done.stderr.decode()) == (0, "")
-    assert done.stdout == lines
-    found = server.documents(stream)
-    assert sorted(found) == sorted(event.header.id for event in events if event.level == "ERROR")

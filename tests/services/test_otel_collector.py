@@ -1,9 +1,5 @@
 """The otlp sink into a real OpenTelemetry Collector, by itself and at the end of a broker in a pipe."""
 
-import json
-import subprocess
-import sys
-
 import pytest
 from balog_otlp import OtlpSinkConfig
 
@@ -113,19 +109,3 @@ def test_what_the_collector_cannot_hand_on_is_judged_by_its_answer(downstream, s
         sink.write([delivery({"n": 1})])
     assert caught.value.retryable == is_retryable
     assert caught.value.remaining == [0]
-
-
-def test_a_broker_in_a_pipe_tells_the_collector(tmp_path, receiver, collector):
-    config = tmp_path / "broker.json"
-    config.write_text(json.dumps({"sinks": [{"type": "otlp", "url": collector}], "strip": True}))
-    record = b'{"type": "RECORD", "stream": "users", "record": {"id": 1}}\n'
-    logs = b'{"type": "LOG", "level": "WARNING", "value": {"message": "slow"}}\n'
-    logs += (
-        b'{"type": "LOG", "level": "INFO", "value": {"metric": {"type": "counter", "metric": "rows", "value": 5}}}\n'
-    )
-    command = [sys.executable, "-m", "balog", "broker", "--config", str(config)]
-    done = subprocess.run(command, input=record + logs + record, capture_output=True, timeout=60)
-    assert (done.returncode, done.stdout) == (0, record * 2), done.stderr
-    ((_, told),) = receiver.records()
-    assert (told.body.string_value, told.severity_text) == ("slow", "WARNING")
-    assert receiver.series()["rows"].sum.data_points[0].as_double == 5

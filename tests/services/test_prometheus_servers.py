@@ -38,24 +38,11 @@ def values(text, name):
     }
 
 
-PORTS = ["listening", "gateway"]
-
-
-@pytest.fixture(scope="module")
-def ports():
-    return {name: free_port() for name in PORTS}
-
-
-@pytest.fixture(scope="module")
-def prometheus(ports, tmp_path_factory):
-    with running_prometheus(tmp_path_factory.mktemp("prometheus"), list(ports.values())) as found:
-        yield found
-
-
-class TestScraping:
-    def test_a_prometheus_sees_counters_gauges_and_histograms(self, prometheus, ports):
-        sink = PrometheusSinkConfig(listen=Listen(port=ports["listening"]), prefix="taps").build()
-        sink.open()
+def test_a_prometheus_sees_counters_gauges_and_histograms(tmp_path):
+    port = free_port()
+    sink = PrometheusSinkConfig(listen=Listen(port=port), prefix="taps").build()
+    sink.open()
+    with running_prometheus(tmp_path, [port]) as prometheus:
         sink.write(
             [metric(value=3, stream="users"), metric("gauge", "depth", -2.5), metric("timer", "job_duration", 42)]
         )
@@ -93,34 +80,6 @@ class TestPushgateway:
         assert list(values(text, "job_duration_seconds_count").values()) == [3]
         assert list(values(text, "g").values()) == [-1]
 
-    def test_a_second_run_replaces_the_first_ones_group(self, tmp_path):
-        with running_pushgateway(tmp_path) as gateway:
-
-            def run(name):
-                sink = PrometheusSinkConfig(pushgateway=Pushgateway(url=gateway.url, job="taps")).build()
-                sink.write([metric("gauge", name)])
-                sink.close()
-
-            run("first")
-            assert values(gateway.metrics(), "first")
-            run("second")
-            text = gateway.metrics()
-        assert values(text, "second")
-        assert not values(text, "first")
-
-    def test_a_gateway_that_was_away_gets_all_of_it_once(self, tmp_path):
-        port = free_port()
-        sink = PrometheusSinkConfig(
-            pushgateway=Pushgateway(url=f"http://127.0.0.1:{port}", job="taps", timeout=5)
-        ).build()
-        for _ in range(2):
-            with pytest.raises(SinkError, match="Connection refused"):
-                sink.write([metric(value=5)])
-        with running_pushgateway(tmp_path, port) as gateway:
-            sink.write([metric(value=5)])
-            assert list(values(gateway.metrics(), "record_count_total").values()) == [5]
-        sink.close()
-
     def test_what_clashes_with_another_group_is_refused_with_the_gateways_reason(self, tmp_path):
         with running_pushgateway(tmp_path) as gateway:
             one, other = (
@@ -135,14 +94,6 @@ class TestPushgateway:
             assert list(values(gateway.metrics(), "y_total").values()) == [1]
             one.close()
             other.close()
-
-    def test_a_prometheus_scrapes_what_was_pushed(self, prometheus, ports, tmp_path):
-        with running_pushgateway(tmp_path, ports["gateway"]) as gateway:
-            sink = PrometheusSinkConfig(pushgateway=Pushgateway(url=gateway.url, job="nightly")).build()
-            sink.write([run_event()])
-            sink.close()
-            found = prometheus.wait_for('run_succeeded{job="nightly"}', "job", until=bool)
-        assert found == {("nightly",): 1}
 
 
 def test_promtool_finds_no_fault(tmp_path):

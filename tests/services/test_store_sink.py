@@ -13,7 +13,8 @@ from uuid import uuid4
 import pytest
 
 from balog.event import Event, decode, encode
-from balog.sinks import Delivery, Retrying, SinkError, StoreSinkConfig
+from balog.sinks import Delivery, Retrying, SinkError
+from balog.sinks.store import StoreSinkConfig
 from tests.services.servers.ftp import running_ftp
 from tests.services.servers.s3 import running_s3
 from tests.waiting import wait_for
@@ -141,20 +142,6 @@ def test_a_server_that_is_away_for_a_while_costs_nothing(place, tmp_path, capsys
     sink.close()
 
     assert ids(place) == sent(*batches)
-    assert staged(tmp_path) == []
-
-
-def test_what_a_dead_server_did_not_take_is_uploaded_by_the_next(place, tmp_path):
-    batch = deliveries(200)
-    sink = build(place, tmp_path)
-    sink.write(batch)
-    place.fail()
-    with pytest.raises(SinkError, match="1 file stays in the staging folder"):
-        sink.close()
-    place.mend()
-    build(place, tmp_path).close()
-
-    assert ids(place) == sent(batch)
     assert staged(tmp_path) == []
 
 

@@ -9,11 +9,12 @@ import msgspec
 import pytest
 
 from balog.common.secrets import Secret
-from balog.sinks import AlertmanagerSinkConfig, Delivery
-from balog.sinks.alertmanager import AlertmanagerSink
+from balog.sinks import Delivery
+from balog.sinks.alertmanager import AlertmanagerSink, AlertmanagerSinkConfig
 from tests.stand_ins.alertmanager import AlertmanagerStandIn
 from tests.stand_ins.alerts import alert_delivery, alert_event, alert_life
 from tests.stand_ins.http_server import Answer, HttpStandIn
+from tests.waiting import wait_for
 
 
 @pytest.fixture
@@ -122,9 +123,7 @@ def test_an_alert_that_fires_is_sent_again_until_it_resolves(service, sink, serv
     first = service.alerts["m1|tap-shop|orders"]["endsAt"]
     service.alerts.clear()
     server.will(Answer(500))  # one round fails
-    until = time.monotonic() + 30
-    while not service.alerts and time.monotonic() < until:
-        time.sleep(0.02)
+    wait_for(lambda: service.alerts)
     assert list(service.alerts) == ["m1|tap-shop|orders"]
     assert service.alerts["m1|tap-shop|orders"]["endsAt"] > first
     sink.write([alert_delivery(1, "resolved")])

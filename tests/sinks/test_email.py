@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from balog.common.errors import ConfigError, SinkError
 from balog.common.secrets import Secret
-from balog.sinks import EmailSinkConfig
+from balog.sinks.email import EmailSinkConfig
 from tests.stand_ins.alerts import alert_delivery, alert_event, alert_life
 from tests.stand_ins.smtp_server import SmtpServer
 
@@ -90,13 +90,6 @@ def test_a_repeat_of_another_process_has_the_same_message_id(server):
         config(server).build().write([alert])
     assert len({message["Message-ID"] for message in server.messages}) == 1
     assert len(server.messages) == 2
-
-
-def test_a_repeat_in_one_process_is_sent_once(server):
-    sink = config(server).build()
-    sink.write([alert_delivery(), alert_delivery()])
-    sink.write([alert_delivery()])
-    assert len(server.messages) == 1
 
 
 def test_a_batch_is_one_connection(server):

@@ -215,12 +215,6 @@ class TestNames:
     def test_of_labels(self, key, label):
         assert clean_label(key) == label
 
-    def test_a_tag_le_is_not_the_buckets(self):
-        families = Families((1.0,))
-        add(families, of("timer", "t", 0.5, le="x"), of("gauge", "g", 1.0, le="x"))
-        assert ("t_seconds_bucket", ("exported_le", "x"), ("le", "1.0")) in samples(families)
-        assert ("g", ("le", "x")) in samples(families)
-
     @given(st.text())
     def test_are_of_the_form_that_prometheus_wants(self, text):
         assert clean_metric_name(text).isidentifier()

@@ -244,13 +244,6 @@ class TestSeriesThatCameBefore:
         reader.read([Delivery(long, encode(long))])
         assert reader._known == {}
 
-    def test_what_was_folded_is_counted_each_time(self, capfd):
-        reader = MeasureReader(MeasureOptions(max_series=1), "x")
-        for event in (metric(stream="a"), metric(stream="b"), metric(stream="b")):
-            reader.read([Delivery(event, encode(event))])
-        assert reader.folded == {"record_count": 2}
-        assert capfd.readouterr().err.count("__other__") == 1
-
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_a_number_reads_back_as_the_same(value):

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from balog.common.secrets import Secret
 from balog.event import Event, decode, encode
 from balog.log.outputs import open_output
-from balog.sinks import Delivery, ServiceSinkConfig, SinkError
+from balog.sinks import Delivery, SinkError
+from balog.sinks.service import ServiceSinkConfig
 from tests.stand_ins.http_server import Answer, HttpStandIn
 from tests.stand_ins.service import ServiceStandIn
 
@@ -90,29 +90,8 @@ class TestTheOtherSide:
 
         assert (error.remaining, dict(error.rejected), error.retryable) == (None, {}, True)
 
-    def test_a_token_that_is_refused_is_retryable_and_not_told(
-        self, monkeypatch: pytest.MonkeyPatch, server: HttpStandIn
-    ) -> None:
-        monkeypatch.setenv("BALOG_TEST_TOKEN", "s3cr3t-t0ken")
-        server.will(Answer(401, b'{"problem": "the token s3cr3t-t0ken is none"}'))
-
-        error = refusal(server, deliveries(1), token=Secret(env="BALOG_TEST_TOKEN"))
-
-        assert error.retryable
-        assert "s3cr3t" not in str(error)
-
 
 class TestTheLoggersOutput:
-    def test_events_arrive(self, service: ServiceStandIn, server: HttpStandIn) -> None:
-        output = open_output(server.url)
-        batch = deliveries(3)
-
-        for delivery in batch:
-            output.write("INFO", delivery.body)
-
-        assert output.flush(10.0) == 0
-        assert list(service.events) == [delivery.event.header.id for delivery in batch]
-
     def test_events_wait_on_disk_while_the_service_is_away(
         self, service: ServiceStandIn, server: HttpStandIn, tmp_path: Path
     ) -> None:

@@ -9,12 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.stand_ins.http_server import Answer, HttpStandIn
 from tests.stand_ins.packages import PLUGINS
 from tests.stand_ins.packages import install as install_package
 
 SINK = (PLUGINS / "balog-slack" / "balog_slack.py").read_text()
-LOG = b'{"type": "LOG", "level": "ERROR", "value": {"message": "no rows"}}\n'
 
 Install = Callable[..., None]
 Balog = Callable[..., "subprocess.CompletedProcess[bytes]"]
@@ -32,15 +30,10 @@ def install(tmp_path: Path) -> Install:
 
 @pytest.fixture
 def balog(tmp_path: Path) -> Balog:
-    def balog(*arguments: str, data: bytes = b"", **environment: str) -> "subprocess.CompletedProcess[bytes]":
-        path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
-        return subprocess.run(
-            [sys.executable, "-m", "balog", *arguments],
-            env={**os.environ, "PYTHONPATH": path, **environment},
-            input=data,
-            capture_output=True,
-            timeout=60,
-        )
+    def balog(*arguments: str) -> "subprocess.CompletedProcess[bytes]":
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
+        command = [sys.executable, "-m", "balog", *arguments]
+        return subprocess.run(command, env=environment, capture_output=True, timeout=60)
 
     return balog
 
@@ -50,20 +43,6 @@ def config(tmp_path: Path) -> str:
     file = tmp_path / "broker.json"
     file.write_text(json.dumps({"sinks": [{"type": "slack", "webhook": {"env": "SLACK_WEBHOOK"}}]}))
     return str(file)
-
-
-def test_the_sink_of_the_example_gets_events(
-    install: Install, balog: Balog, config: str, http_server: HttpStandIn
-) -> None:
-    install("balog_slack", SINK, "slack = balog_slack:SlackSinkConfig")
-
-    http_server.respond = lambda request: Answer(200, b"ok")
-
-    assert balog("check", config, SLACK_WEBHOOK=http_server.url).returncode == 0
-    done = balog("broker", "--config", config, data=LOG, SLACK_WEBHOOK=http_server.url)
-
-    assert done.returncode == 0, done.stderr
-    assert [json.loads(request.body) for request in http_server.requests] == [{"text": "ERROR singer.log: no rows"}]
 
 
 def test_without_the_package_the_type_is_unknown(balog: Balog, config: str) -> None:

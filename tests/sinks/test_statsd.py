@@ -13,7 +13,7 @@ from balog.event import Event, encode
 from balog.sinks.base import Delivery, SinkError
 from balog.sinks.measuring import statsd_lines
 from balog.sinks.measuring.measures import Measure
-from balog.sinks.measuring.statsd_lines import clean_name, dogstatsd, plain
+from balog.sinks.measuring.statsd_lines import Lines, clean_name
 from balog.sinks.statsd import StatsdSinkConfig
 
 RESERVED = {"kind", "name", "value"}  # parameters of metric()
@@ -160,7 +160,7 @@ class TestLinesOfOneSeries:
     """What is remembered of a series changes nothing."""
 
     def test_tags_that_are_shared_or_equal_are_told_apart_by_name_and_kind(self):
-        lines, tags = dogstatsd(), {"stream": "a"}
+        lines, tags = Lines(None), {"stream": "a"}
         when = datetime(2026, 1, 1, tzinfo=timezone.utc)
         for _ in range(2):
             for kind, name, own, line in [
@@ -173,7 +173,7 @@ class TestLinesOfOneSeries:
 
     def test_there_are_bounds(self, monkeypatch):
         monkeypatch.setattr(statsd_lines, "_MAX_KNOWN", 5)
-        lines, when = plain(["n"]), datetime(2026, 1, 1, tzinfo=timezone.utc)
+        lines, when = Lines(["n"]), datetime(2026, 1, 1, tzinfo=timezone.utc)
         for number in range(50):
             assert lines.write(Measure("gauge", "x", 1.0, {"n": str(number)}, when)) == f"x.{number}:1|g".encode()
             assert len(lines._known) <= 5
@@ -205,7 +205,7 @@ class TestDatagrams:
             2: "$.payload.value: a timer cannot be -1 seconds",
             3: "the timer record_count does not fit into a statsd datagram",
         }
-        assert refusal.value.remaining == ()
+        assert refusal.value.remaining == []
         assert receiver.lines() == ["record_count:1|c"]
 
 

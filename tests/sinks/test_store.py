@@ -8,9 +8,10 @@ import pytest
 
 from balog.common.errors import ConfigError
 from balog.event import Event, encode
-from balog.sinks import Delivery, SinkError, StoreSinkConfig
+from balog.sinks import Delivery, SinkError
 from balog.sinks import store as store_module
 from balog.sinks.archive import store_part as part_module
+from balog.sinks.store import StoreSinkConfig
 
 
 def deliveries(count, day=20):
@@ -30,18 +31,6 @@ def build(root, **more):
 def lines(root):
     files = sorted(root.glob("t/date=*/*.jsonl.gz"))
     return [line for file in files for line in gzip.decompress(file.read_bytes()).splitlines()]
-
-
-def test_files_are_laid_out_by_topic_and_date_and_hidden_until_they_are_finished(tmp_path):
-    sink = build(tmp_path)
-    sink.write(deliveries(2, day=19) + deliveries(2, day=20))
-    assert list(tmp_path.rglob("[!.]*.gz")) == []
-    sink.close()
-    assert list(tmp_path.rglob("*.part")) == []
-    assert sorted(str(file.parent.relative_to(tmp_path)) for file in tmp_path.rglob("*.gz")) == [
-        "t/date=2026-11-19",
-        "t/date=2026-11-20",
-    ]
 
 
 def test_a_file_that_is_large_enough_is_finished(tmp_path):
@@ -82,14 +71,6 @@ def test_what_a_killed_writer_left_is_finished_by_the_next(tmp_path):
     assert len(lines(tmp_path)) == 2000
 
 
-def test_what_was_begun_in_a_compression_that_is_not_read_stays(tmp_path):
-    hidden = tmp_path / "t" / "date=2026-11-20" / ".x.jsonl.zst.part"
-    hidden.parent.mkdir(parents=True)
-    hidden.write_bytes(b"(\xb5/\xfd frames")
-    build(tmp_path).close()
-    assert hidden.exists()
-
-
 def test_a_killed_mender_is_no_loss_and_no_double(tmp_path, monkeypatch):
     child = os.fork()
     if child == 0:
@@ -112,29 +93,18 @@ def test_a_killed_mender_is_no_loss_and_no_double(tmp_path, monkeypatch):
     assert list(tmp_path.rglob(".*.part")) == []
 
 
-def test_the_file_of_a_live_writer_is_let_be(tmp_path):
-    first = build(tmp_path)
-    first.write(deliveries(5))
-    second = build(tmp_path)
-    second.write(deliveries(5))
-    second.close()
-    first.write(deliveries(5))
-    first.close()
-    assert len(lines(tmp_path)) == 15
-
-
 def test_a_full_disk_leaves_whole_batches_and_takes_the_batch_again(tmp_path, monkeypatch):
     """Given a disk that fills in the middle of a batch, when it has room again, then no event is torn or doubled."""
     sink = build(tmp_path)
     sink.write(deliveries(100))
     batch = deliveries(100)
-    write_all = part_module._write_all
+    write_all = part_module.write_all
 
     def torn(file, data):
         write_all(file, data[: len(data) // 2])
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(part_module, "_write_all", torn)
+    monkeypatch.setattr(part_module, "write_all", torn)
     with pytest.raises(SinkError, match="No space left on device") as caught:
         sink.write(batch)
     assert caught.value.retryable

@@ -4,7 +4,8 @@ import pytest
 
 from balog.common.errors import ConfigError, MessageError, MissingExtraError, TopicError
 from balog.event import Event, encode
-from balog.sinks import Delivery, SinkError, TopicSinkConfig
+from balog.sinks import Delivery, SinkError
+from balog.sinks.topic import TopicSinkConfig
 
 
 def build(folder):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from balog.common.errors import ConfigError
 from balog.common.secrets import Secret
-from balog.sinks import WebhookSinkConfig
+from balog.sinks.webhook import WebhookSinkConfig
 from tests.stand_ins.batches import batch_of as deliveries
 from tests.stand_ins.batches import ids, numbered, refused
 from tests.stand_ins.http_server import Answer
@@ -148,14 +148,6 @@ class TestRefusals:
         sink.write([batch[index] for index in error.remaining])
         got = [request.headers["webhook-id"] for request in http_server.requests]
         assert got == [ids(batch)[index] for index in (0, 1, 2, 2, 3)]
-
-    def test_an_event_that_is_refused_for_good_holds_up_no_other(self, http_server, sinks):
-        http_server.respond = lambda request: Answer(422, b"no n") if b'"n":1' in request.body else Answer()
-        error = refused(sinks(WebhookSinkConfig(url=http_server.url)), numbered(3))
-        assert list(error.rejected) == [1]
-        assert error.rejected[1] == f"{http_server.url} answered 422 Unprocessable Entity: no n"
-        assert list(error.remaining) == []
-        assert len(http_server.requests) == 3
 
     def test_a_refused_batch_is_given_back_to_look_for_the_event_in_it(self, http_server, sinks):
         http_server.will(Answer(400))

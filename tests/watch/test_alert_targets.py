@@ -1,7 +1,7 @@
 """The targets of alerts."""
 
 from balog.event import Event, encode
-from balog.sinks import WebhookSinkConfig
+from balog.sinks.webhook import WebhookSinkConfig
 from balog.watch.alerts.targets import SinkTarget
 from tests.stand_ins.http_server import Answer, HttpStandIn
 

@@ -2,11 +2,10 @@
 
 from balog.common.config.contents import MAX_CONFIG_BYTES
 from balog.common.config.env_file import load_env
-from balog.common.config.loader import Locator, add_problems, find_problems, load, locate, read
+from balog.common.config.loader import add_problems, find_problems, load, locate, read
 
 __all__ = [
     "MAX_CONFIG_BYTES",
-    "Locator",
     "add_problems",
     "find_problems",
     "load",

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import msgspec
 
-from balog.common.config.contents import MAX_CONFIG_BYTES, read_bytes
+from balog.common.config.contents import MAX_CONFIG_BYTES, place, read_bytes
 from balog.common.config.document import Document, Places
 from balog.common.config.json_text import parse_json
 from balog.common.config.problems import UNKNOWN_FIELD, problems
 from balog.common.config.tagged_config import convert
 from balog.common.errors import ConfigError, ConfigProblems, split_refusal
-
-_PLACE = re.compile(r"(.*):([0-9]+):([0-9]+)", re.DOTALL)
 
 T = TypeVar("T")
 
@@ -101,7 +98,7 @@ def read(
     document = _parse(read_bytes(path, max_bytes), source, float_hook, variables)
     if isinstance(document.data, dict) and not isinstance(schema := document.data.pop("$schema", ""), str):
         document.problems.append((f"expected the address of a schema, not {type(schema).__name__}", "$.$schema"))
-    return document.data, [ConfigError(reason, source, place) for reason, place in document.problems]
+    return document.data, [ConfigError(reason, source, path) for reason, path in document.problems]
 
 
 def _parse(data: bytes, source: str, float_hook: Callable[[str], Any] | None, variables: bool) -> Document:
@@ -113,47 +110,29 @@ def _parse(data: bytes, source: str, float_hook: Callable[[str], Any] | None, va
     return parse_yaml(data, source, float_hook, substitute_environment if variables else None)
 
 
-class Locator:
-    """Finds the line and column of a part of a config file.
-
-    Args:
-        path: the file, which is read again.
-    """
-
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._path = str(path)
-        self._places: Places | None = None
-
-    def locate(self, path: str) -> str:
-        """Return ``FILE:LINE:COLUMN`` of a JSONPath, or of the innermost part around it; the file without a place."""
-        if self._places is None:
-            try:
-                self._places = _parse(read_bytes(self._path), self._path, None, True).find_places()
-            except ConfigError:
-                self._places = {}
-        while path not in ("", "$"):
-            if path in self._places:
-                line, column = self._places[path]
-                return f"{self._path}:{line}:{column}"
-            path = path[: max(path.rfind("."), path.rfind("["))]
-        return self._path
-
-
 def locate(problems: Iterable[ConfigError]) -> list[ConfigError]:
-    """Return problems with their lines and columns, as far as their files can be read, in the order of the lines."""
-    locators: dict[str, Locator] = {}
-    found, order = list[ConfigError](), dict[str, int]()
+    """Return problems with their lines and columns, as far as their files can be read, in the order of the lines.
+
+    A problem is at its JSONPath, or at the innermost part around it.
+    """
+    places: dict[str, Places] = {}
+    found: list[tuple[int, tuple[int, int], ConfigError]] = []
     for problem in problems:
-        where = problem.source
-        if problem.path.startswith("$") and os.path.isfile(where):
-            unknown = UNKNOWN_FIELD.match(problem.reason)
-            path = f"{problem.path}.{unknown[1]}" if unknown else problem.path
-            where = locators.setdefault(where, Locator(where)).locate(path)
-        found.append(ConfigError(problem.reason, where, problem.path))
+        source = problem.source
+        if source not in places:
+            places[source] = _places_of(source) if os.path.isfile(source) else {}
+        unknown = UNKNOWN_FIELD.match(problem.reason)
+        path = f"{problem.path}.{unknown[1]}" if unknown else problem.path
+        while path not in ("", "$") and path not in places[source]:
+            path = path[: max(path.rfind("."), path.rfind("["), 0)]
+        position = places[source][path] if path not in ("", "$") else None
+        located = ConfigError(problem.reason, place(source, *position), problem.path) if position else problem
+        found.append((list(places).index(source), position or (0, 0), located))
+    return [problem for *_, problem in sorted(found, key=lambda entry: entry[:2])]
 
-    def place(problem: ConfigError) -> tuple[int, int, int]:
-        parts = _PLACE.fullmatch(problem.source)
-        file, line, column = parts.groups() if parts else (problem.source, "0", "0")
-        return order.setdefault(file, len(order)), int(line), int(column)
 
-    return sorted(found, key=place)
+def _places_of(source: str) -> Places:
+    try:
+        return _parse(read_bytes(source), source, None, True).find_places()
+    except ConfigError:
+        return {}

@@ -18,8 +18,6 @@ from balog.common.errors import BalogError, ConfigError, split_refusal
 from balog.common.suggestions import suggest
 from balog.common.text import printable
 
-__all__ = ["UNKNOWN_FIELD", "intact", "problems"]
-
 UNKNOWN_FIELD = re.compile(r"there is no field '([^']+)'")
 """The reason of a field that is not known. Its path is that of the object."""
 

@@ -63,9 +63,6 @@ class _Reference(NamedTuple):
         name, value = next(iter(self.reference.items()))
         return f"the environment variable {value}" if name == "env" else f"the file {value}"
 
-    def put(self, value: Any) -> None:
-        self.container[self.key] = value
-
 
 def fill_references(document: Any, kind: Any, source: str) -> list[ConfigError]:
     """Replace each ``{"env": NAME}`` and ``{"file": PATH}`` that stands for a text, a number or a boolean.
@@ -86,19 +83,20 @@ def fill_references(document: Any, kind: Any, source: str) -> list[ConfigError]:
             texts[path] = Secret(**reference.reference).reveal(path)
         except ConfigError as error:
             found.append(ConfigError(error.reason, source, path))
-            reference.put(None)
+            reference.container[reference.key] = None
         else:
-            reference.put(texts[path])
+            reference.container[reference.key] = texts[path]
     for path in _mismatches(document, kind, texts, "got `str`"):
         try:
             value = msgspec.json.decode(texts[path])
         except msgspec.DecodeError:
             continue
-        references[path].put(value if isinstance(value, bool | int | float) else texts[path])
+        reference = references[path]
+        reference.container[reference.key] = value if isinstance(value, bool | int | float) else texts[path]
     wrong = [error for error in problems(document, kind, source) if error.path in texts]
     for path in dict.fromkeys(error.path for error in wrong):
         found.append(ConfigError(f"the value in {references[path].origin} does not fit here", source, path))
-        references[path].put(None)
+        references[path].container[references[path].key] = None
     return found
 
 

@@ -12,11 +12,7 @@ _ALSO_PRIVATE: list[IPv4Network | IPv6Network] = [
 ]
 _PUBLIC_6 = IPv6Network("2000::/3")
 
-_EMBEDDING = [  # blocks whose packets end at an IPv4 address, and the bits below that address
-    (IPv6Network("::ffff:0:0/96"), 0),  # mapped
-    (IPv6Network("64:ff9b::/96"), 0),  # NAT64 (RFC 6052)
-    (IPv6Network("2002::/16"), 80),  # 6to4 (RFC 3056)
-]
+_NAT64 = IPv6Network("64:ff9b::/96")  # RFC 6052
 
 
 def why_private(address: str) -> str:
@@ -45,10 +41,11 @@ def why_private(address: str) -> str:
 
 def _embedded(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
     """Return the IPv4 address that an IPv6 address leads to, else the address itself."""
-    for block, below in _EMBEDDING:
-        if isinstance(address, IPv6Address) and address in block:
-            return IPv4Address((int(address) >> below) & 0xFFFF_FFFF)
-    return address
+    if isinstance(address, IPv4Address):
+        return address
+    if address in _NAT64:
+        return IPv4Address(int(address) & 0xFFFF_FFFF)
+    return address.ipv4_mapped or address.sixtofour or address
 
 
 class Networks:

@@ -140,7 +140,7 @@ class HttpClient:
             f"{self.place} answered {text}",
             HttpResponse(answer.status, data),
             retryable=answer.status not in _EVENTS_FAULT,
-            retry_after=parse_retry_after(answer.headers.get("Retry-After")),
+            retry_after=read_retry_after(answer.headers.get("Retry-After"), longest=_MAX_RETRY_AFTER),
         )
 
     def probe(self, path: str = "", method: str = "HEAD") -> None:
@@ -184,12 +184,6 @@ class HttpClient:
         for secret in self._secrets:
             text = text.replace(secret, "…")
         return one_line(text)[:_MAX_EXCERPT]
-
-
-def parse_retry_after(value: str | None) -> float | None:
-    """Return the seconds of a ``Retry-After`` header, at most an hour; None if it is missing or malformed."""
-    seconds = read_retry_after(value)
-    return None if seconds is None else min(seconds, _MAX_RETRY_AFTER)
 
 
 def _secrets(url: str, headers: Mapping[str, str], secrets: Sequence[str]) -> list[str]:

@@ -36,14 +36,12 @@ def download(url: str, limit: int, timeout: float = 30.0) -> bytes:
             raise DownloadError(f"HTTP Error {answer.status}: {answer.reason}")
         data: bytes = answer.read(limit, decode_content=False)
         return data
-    except urllib3.exceptions.MaxRetryError as error:
-        cause = error.reason
-        if isinstance(cause, urllib3.exceptions.ResponseError):
-            raise DownloadError(f"more than {_MAX_REDIRECTS} redirects") from None
-        raise DownloadError(describe_failure(cause or error)) from None
     except urllib3.exceptions.LocationValueError:
         raise DownloadError("a redirect leads to a URL that is not http(s)") from None
     except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
-        raise DownloadError(describe_failure(error)) from None
+        cause = getattr(error, "reason", None)  # of a MaxRetryError
+        if isinstance(cause, urllib3.exceptions.ResponseError):
+            raise DownloadError(f"more than {_MAX_REDIRECTS} redirects") from None
+        raise DownloadError(describe_failure(cause if isinstance(cause, Exception) else error)) from None
     finally:
         pool.clear()

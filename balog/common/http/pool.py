@@ -53,12 +53,12 @@ def open_pool(
     """
     import urllib3
 
-    options: dict[str, Any] = {"timeout": urllib3.Timeout(connect=timeout, read=timeout), "maxsize": size}
-    options["cert_reqs"] = "CERT_REQUIRED"
+    limits = urllib3.Timeout(connect=timeout, read=timeout)
+    options: dict[str, Any] = {"timeout": limits, "maxsize": size, "cert_reqs": "CERT_REQUIRED"}
     if urlsplit(url).scheme == "https":
         options["ssl_context"] = tls_context(ca_file, certificate)
     if proxy := find_proxy(url, path):
-        return urllib3.ProxyManager(proxy.url, proxy_headers=proxy.headers, **options)
+        return urllib3.ProxyManager(proxy[0], proxy_headers=proxy[1], **options)
     return urllib3.PoolManager(**options)
 
 
@@ -84,12 +84,6 @@ def tls_context(ca_file: str | None, certificate: ClientCertificate | None = Non
 
 def _load(context: ssl.SSLContext, certificate: ClientCertificate) -> None:
     file, key = certificate.cert_file, certificate.key_file or None
-    for each in filter(None, (file, key)):
-        try:
-            with open(each, "rb"):
-                pass
-        except OSError as error:
-            raise ConfigError(f"{each}: cannot be read: {error.strerror}", path="certificate") from None
     try:
         # Without a function, OpenSSL would prompt for the password on the terminal.
         context.load_cert_chain(file, key, password=lambda: certificate.password)
@@ -101,15 +95,8 @@ def _load(context: ssl.SSLContext, certificate: ClientCertificate) -> None:
         ) from None
 
 
-class Proxy(NamedTuple):
-    """A proxy: its URL without credentials, and the headers that have them."""
-
-    url: str
-    headers: dict[str, str]
-
-
-def find_proxy(url: str, path: str = "url") -> Proxy | None:
-    """Return the proxy that the environment names for a URL, or None.
+def find_proxy(url: str, path: str) -> tuple[str, dict[str, str]] | None:
+    """Return the URL of the proxy that the environment names for a URL, and the headers with its credentials, or None.
 
     A proxy is ``http://HOST:PORT`` or ``https://HOST:PORT``, with ``USER:PASSWORD@`` if it wants credentials.
 
@@ -120,25 +107,24 @@ def find_proxy(url: str, path: str = "url") -> Proxy | None:
         return None
     from urllib.request import getproxies, proxy_bypass  # imports http.client and ssl
 
+    from urllib3.exceptions import LocationParseError
+    from urllib3.util import parse_url
+
     parts = urlsplit(url)
     proxies = getproxies()
     named = proxies.get(parts.scheme) or proxies.get("all")
     if not named or proxy_bypass(parts.hostname or ""):
         return None
     try:
-        proxy = urlsplit(named if "://" in named else f"http://{named}")
-        host, port = proxy.hostname or "", proxy.port
-    except ValueError:
-        proxy, host, port = urlsplit(""), "", 0
-    if proxy.scheme not in ("http", "https") or not host or port == 0:
+        proxy = parse_url(named if "://" in named else f"http://{named}")
+    except LocationParseError:
+        proxy = parse_url("")
+    if proxy.scheme not in ("http", "https") or not proxy.host or proxy.port == 0:
         raise ConfigError(
             f"the environment's proxy for {parts.scheme} is not http://HOST:PORT; correct {parts.scheme}_proxy or "
             "all_proxy, or name the host in no_proxy",
             path=path,
         )
-    headers = {}
-    if proxy.username is not None:
-        pair = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}"
-        headers["Proxy-Authorization"] = f"Basic {b64encode(pair.encode()).decode()}"
-    host = f"[{host}]" if ":" in host else host
-    return Proxy(f"{proxy.scheme}://{host}:{port or (443 if proxy.scheme == 'https' else 80)}", headers)
+    credentials = unquote(proxy.auth if ":" in proxy.auth else f"{proxy.auth}:") if proxy.auth else ""
+    headers = {"Proxy-Authorization": f"Basic {b64encode(credentials.encode()).decode()}"} if credentials else {}
+    return f"{proxy.scheme}://{proxy.netloc}", headers

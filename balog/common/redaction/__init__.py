@@ -3,25 +3,7 @@
 from __future__ import annotations
 
 from balog.common.redaction.config import from_config
-from balog.common.redaction.redactor import (
-    DEFAULT_EXPRESSIONS,
-    DEFAULT_KEPT,
-    DEFAULT_KEYS,
-    DEFAULT_NAMES,
-    DEFAULT_PATTERNS,
-    Redactor,
-    default_names,
-)
+from balog.common.redaction.redactor import Redactor, default_names
 from balog.common.redaction.structure import SecretFinding
 
-__all__ = [
-    "DEFAULT_EXPRESSIONS",
-    "DEFAULT_KEPT",
-    "DEFAULT_KEYS",
-    "DEFAULT_NAMES",
-    "DEFAULT_PATTERNS",
-    "Redactor",
-    "SecretFinding",
-    "default_names",
-    "from_config",
-]
+__all__ = ["Redactor", "SecretFinding", "default_names", "from_config"]

@@ -62,20 +62,18 @@ class SecretNames:
     An exact name takes precedence over an expression, an expression over a suffix, and a longer suffix over a shorter.
 
     Args:
-        rules: rules, or pairs of a suffix and whether it is a secret's. A later rule for the same name replaces an
-            earlier one.
+        rules: a later rule for the same name replaces an earlier one.
 
     Raises:
         ConfigError: a name has no letter, or an expression is not a regular expression.
     """
 
-    def __init__(self, rules: Iterable[NameRule | tuple[str, bool]]) -> None:
+    def __init__(self, rules: Iterable[NameRule]) -> None:
         self._known: dict[str, NameRule | None] = {}
         self._exact: dict[str, NameRule] = {}
         self._suffixes: dict[str, NameRule] = {}
         self._expressions: list[tuple[re.Pattern[str], NameRule]] = []
-        for given in rules:
-            rule = given if isinstance(given, NameRule) else NameRule("suffix", given[0], given[1])
+        for rule in rules:
             if rule.kind == "expression":
                 self._expressions.insert(0, (compile_expression(rule.text), rule))
                 continue

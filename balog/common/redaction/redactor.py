@@ -286,7 +286,6 @@ class Redactor:
         """Return whether a quick check finds no secret's name and no hint of a secret, as in most data."""
         if not self._text.is_hinted:
             return False
-        plain_names = self._plain_names
         texts = []
         seen = set()
         waiting = [value]
@@ -299,18 +298,14 @@ class Redactor:
                 if id(node) in seen:
                     continue
                 seen.add(id(node))
-                if len(node) > _MANY_NAMES:
-                    self._learn(node)
-                for name, item in node.items():
-                    if name not in plain_names and not (type(name) is str and self._name(name) == (None, name)):
-                        return False
+                if not self._has_plain_names(node):
+                    return False
+                for item in node.values():
                     kind = type(item)
                     if kind is str:
                         texts.append(item)
                     elif kind not in HARMLESS:
                         waiting.append(item)
-                if len(node) > 1 and not VALUE_NAMES.isdisjoint(node):
-                    return False  # another member may be a secret's name
             elif kind is list or kind is tuple:
                 if id(node) not in seen:
                     seen.add(id(node))
@@ -321,6 +316,16 @@ class Redactor:
                 return False
         text = "\n".join(texts)
         return "--" not in text and not self._text.has_hint(text)
+
+    def _has_plain_names(self, members: dict[Any, Any]) -> bool:
+        """Return whether no name is a secret's, and no member may have the name of a secret beside it."""
+        if len(members) > _MANY_NAMES:
+            self._learn(members)
+        if len(members) > 1 and not VALUE_NAMES.isdisjoint(members):
+            return False
+        return self._plain_names.issuperset(members) or all(
+            type(name) is str and self._name(name) == (None, name) for name in members
+        )
 
 
 def default_names() -> SecretNames:

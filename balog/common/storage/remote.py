@@ -111,12 +111,8 @@ class RemoteStorage:
     def modified(self, name: str = "") -> datetime | None:
         """See ``Storage``."""
         with self._connected(name) as (system, path):
-            try:
-                when = system.modified(path)
-            except NotImplementedError:
-                return _ftp_time(system.info(path).get("modify"))
-            when = when if isinstance(when, datetime) else datetime.fromtimestamp(when, timezone.utc)
-            return when if when.tzinfo else when.replace(tzinfo=timezone.utc)
+            when = _moment(system.info(path))
+            return datetime.fromtimestamp(when, timezone.utc) if when else None
 
     def files(self, enter: Callable[[str], bool] = lambda name: True) -> Iterator[tuple[str, int]]:
         """See ``Storage``."""
@@ -338,30 +334,22 @@ def _connect(protocol: str, url: str, options: Mapping[str, Any]) -> tuple[Any, 
         kind = StrictFTPFileSystem
     else:
         kind = get_filesystem_class(protocol)
-    arguments = {**kind._get_kwargs_from_urls(url), **_merge(_defaults(protocol, options), options)}
+    arguments = {**kind._get_kwargs_from_urls(url), **_with_defaults(protocol, options)}
     if protocol != "memory":  # there is one memory
         arguments |= {"skip_instance_cache": True, "use_listings_cache": False}
     return kind(**arguments), str(kind._strip_protocol(url))
 
 
-def _merge(defaults: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    merged = {**defaults, **options}
-    for name, value in defaults.items():
-        if isinstance(value, Mapping) and isinstance(options.get(name), Mapping):
-            merged[name] = {**value, **options[name]}
-    return merged
-
-
-def _defaults(protocol: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return timeouts in seconds, as arguments of a file system; s3fs itself makes five attempts."""
+def _with_defaults(protocol: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the arguments of a file system with timeouts in seconds; s3fs itself makes five attempts."""
     if protocol in ("s3", "s3a"):
         config = {"connect_timeout": 10, "read_timeout": 60, "retries": {"max_attempts": 0}}
         if "endpoint_url" in options:
             config |= _plain_checksums()
-        return {"config_kwargs": config}
+        return {**options, "config_kwargs": {**config, **options.get("config_kwargs", {})}}
     if protocol in ("sftp", "ssh"):
-        return {"timeout": 30, "host_key_policy": "reject"}
-    return {"timeout": 30} if protocol == "ftp" else {}
+        return {"timeout": 30, "host_key_policy": "reject", **options}
+    return {"timeout": 30, **options} if protocol == "ftp" else options
 
 
 def _plain_checksums() -> dict[str, Any]:

@@ -12,7 +12,8 @@ from balog.event import Event
 from balog.filters.event_filter import EventFilter
 from balog.service.document import ControlDocument, Filter
 from balog.service.jobs.engine_job import EngineJob
-from balog.sinks import Batching, TopicSinkConfig
+from balog.sinks import Batching
+from balog.sinks.topic import TopicSinkConfig
 from balog.topics.base import DEFAULT_LEASE
 
 BATCH = Batching(events=1000, age=0.05)

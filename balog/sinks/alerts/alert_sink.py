@@ -13,6 +13,7 @@ from balog.event import Event
 from balog.event.payload import AlertPayload
 from balog.sinks.alerts.alert_text import DEFAULT_TEXT, DEFAULT_TITLE, AlertTemplate, Template, read_alert
 from balog.sinks.base import Delivery, SinkError, SinkOptions
+from balog.sinks.http_sink import RequestErrors
 
 MAX_SERIES = 100_000
 """Series whose last change is remembered."""
@@ -97,7 +98,7 @@ class AlertSink:
 
     def write(self, batch: Sequence[Delivery]) -> None:
         """Send the alerts of a batch. Repeats and older changes of a series are dropped."""
-        rejected: dict[int, str] = {}
+        errors = RequestErrors()
         for index, (event, _) in enumerate(batch):
             alert = read_alert(event) if self._options.takes(event) else None
             if alert is None or not self._latest.is_new(alert):
@@ -106,12 +107,12 @@ class AlertSink:
                 self.send(alert, event)
             except SinkError as error:
                 if error.retryable:
-                    raise error.of_batch(rejected, range(index, len(batch))) from None
-                rejected[index] = str(error)
+                    errors.keep(range(index, len(batch)), error)
+                    break
+                errors.reject({index: str(error)})
             else:
                 self._latest.record(alert)
-        if rejected:
-            raise SinkError(next(iter(rejected.values())), retryable=False, rejected=rejected, remaining=())
+        errors.finish()
 
     def send(self, alert: AlertPayload, event: Event) -> None:
         """Send one alert.

@@ -20,7 +20,7 @@ from typing import IO
 import msgspec
 from msgspec import Struct
 
-from balog.common.storage.local_files import create_locked, lock, sync, sync_folder
+from balog.common.storage.local_files import create_locked, lock, sync, sync_folder, write_all
 
 _READ = 1 << 20
 _OUT = 1 << 24
@@ -130,7 +130,7 @@ class Part:
 
     def _write(self, chunk: bytes) -> None:
         try:
-            _write_all(self._file, chunk)
+            write_all(self._file.fileno(), chunk)
             sync(self._file)
         except OSError:
             self._truncate()
@@ -252,12 +252,6 @@ def _write_hidden(place: Path, manifest: Manifest) -> Path:
     place.parent.mkdir(parents=True, exist_ok=True)
     hidden = place.with_name(f".{place.name}")
     with open(hidden, "wb", buffering=0) as file:
-        _write_all(file, msgspec.json.encode(manifest) + b"\n")
+        write_all(file.fileno(), msgspec.json.encode(manifest) + b"\n")
         sync(file)
     return hidden
-
-
-def _write_all(file: IO[bytes], data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[file.write(view) :]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -255,8 +255,3 @@ def _clean_tag(key: str, value: str) -> str:
     key = _NOT_IN_TAGS.sub("_", key).replace(":", "_")
     key = key if key[:1].isalpha() else f"t{key}"
     return f"{key}:{_NOT_IN_TAGS.sub('_', value)}"[:_MAX_NAME]
-
-
-def now() -> datetime:
-    """Return the current time; limits are relative to it."""
-    return datetime.now(timezone.utc)

@@ -70,7 +70,7 @@ class Families:
     """
 
     def __init__(self, buckets: Sequence[float] = BUCKETS) -> None:
-        self._buckets = tuple(buckets)
+        self._buckets = tuple(map(float, buckets))
         self._families: dict[str, _Family] = {}
         self._owners: dict[str, str] = {}  # sample name -> family name
         self._series = 0
@@ -140,7 +140,7 @@ class Families:
     def _add_histogram(self, metric: Any, labels: dict[str, str], value: _Histogram) -> None:
         name = metric.name
         totals = list(accumulate(value.counts))
-        for bound, total in zip((*map(_text, self._buckets), "+Inf"), totals):
+        for bound, total in zip((*map(repr, self._buckets), "+Inf"), totals):
             metric.add_sample(f"{name}_bucket", {**labels, "le": bound}, total)
         metric.add_sample(f"{name}_count", labels, totals[-1])
         metric.add_sample(f"{name}_sum", labels, value.sum)
@@ -210,10 +210,6 @@ class Families:
     def _forget(self, name: str) -> None:
         del self._families[name]
         self._owners = {one: owner for one, owner in self._owners.items() if owner != name}
-
-
-def _text(bound: float) -> str:
-    return repr(float(bound))
 
 
 def _labels(measure: Measure) -> _Labels:

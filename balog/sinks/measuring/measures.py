@@ -100,14 +100,11 @@ def text_tags(tags: Mapping[str, Any]) -> dict[str, str]:
     found: dict[str, str] = {}
     for key, value in tags.items():
         if isinstance(value, dict):
-            found.update(text_tags({f"{key}.{inner}": item for inner, item in value.items() if not _is_nested(item)}))
+            flat = {f"{key}.{name}": item for name, item in value.items() if not isinstance(item, (dict, list))}
+            found.update(text_tags(flat))
         elif (text := _text(value)) and key:
             found[key[:_MAX_TAG]] = text[:_MAX_TAG]
     return found
-
-
-def _is_nested(value: Any) -> bool:
-    return isinstance(value, (dict, list))
 
 
 def _text(value: Any) -> str:
@@ -129,6 +126,10 @@ class MeasureOptions(SinkOptions, kw_only=True):
         int,
         Meta(ge=1, le=100_000, description="Sets of tags of one metric; further ones share one, __other__."),
     ] = 1000
+
+    def takes(self, event: Event) -> bool:
+        """Return whether the sink sends anything of an event; see ``SinkOptions``."""
+        return is_measure(event)
 
 
 class _Point(Struct, tag_field="cls_type", tag="metric"):
@@ -172,11 +173,6 @@ class MeasureReader:
         self._name = name
         self._reported: set[str] = set()
         self._known: dict[tuple[Kind, str, bytes], tuple[str, dict[str, str]]] = {}
-
-    @property
-    def folded(self) -> dict[str, int]:
-        """How many measurements had a tag replaced, by metric."""
-        return self._cap.folded
 
     def read(self, batch: Sequence[Delivery]) -> Measured:
         """Return the measurements of a batch, in its order, with the sink's prefix and tags.

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from balog.sinks.http_sink import split
 from balog.sinks.measuring.measures import Kind, Measure, format_number
 
 _MAX_KNOWN = 10_000
@@ -18,38 +19,15 @@ Frame = tuple[str, str]
 """The parts of a line before and after the value."""
 
 
-def plain(name_tags: Sequence[str]) -> Lines:
-    """Return a writer of plain lines; the values of ``name_tags`` are appended to the name."""
-
-    def frame(kind: Kind, name: str, tags: Mapping[str, str]) -> Frame:
-        parts = [clean_name(name), *(clean_name(tags[key]).replace(".", "_") for key in name_tags if tags.get(key))]
-        return ".".join(parts) + ":", f"|{_TYPES[kind]}"
-
-    return Lines(frame, is_sign_a_change=True)
-
-
-def dogstatsd() -> Lines:
-    """Return a writer of DogStatsD's lines, with tags."""
-
-    def frame(kind: Kind, name: str, tags: Mapping[str, str]) -> Frame:
-        joint = ",".join(f"{clean_key(key)}:{clean_tag(tag)}" for key, tag in tags.items())
-        return f"{clean_name(name)}:", f"|{_TYPES[kind]}|#{joint}" if joint else f"|{_TYPES[kind]}"
-
-    return Lines(frame, is_sign_a_change=False)
-
-
 class Lines:
     """Writes lines. The constant parts of a series are cached by the identity of its tags.
 
     Args:
-        frame: returns the parts of a line before and after the value.
-        is_sign_a_change: whether a gauge with a sign changes the current value, so that a gauge below zero must be set
-            to zero first.
+        name_tags: the lines are plain, and the values of these tags end the name; None for DogStatsD's with all tags.
     """
 
-    def __init__(self, frame: Callable[[Kind, str, Mapping[str, str]], Frame], *, is_sign_a_change: bool) -> None:
-        self._frame = frame
-        self._is_sign_a_change = is_sign_a_change
+    def __init__(self, name_tags: Sequence[str] | None) -> None:
+        self._name_tags = name_tags
         self._known: dict[int, tuple[Mapping[str, str], Kind, str, Frame]] = {}
 
     def write(self, measure: Measure) -> bytes | None:
@@ -65,9 +43,17 @@ class Lines:
             value = round(value * 1000, 6)
             if value == float("inf"):
                 return None
-        elif kind == "gauge" and value < 0 and self._is_sign_a_change:
+        elif kind == "gauge" and value < 0 and self._name_tags is not None:  # a sign would change the current value
             return f"{before}0{after}\n{before}{format_number(value)}{after}".encode()
         return f"{before}{format_number(value)}{after}".encode()
+
+    def _frame(self, kind: Kind, name: str, tags: Mapping[str, str]) -> Frame:
+        """Return the parts of a line before and after the value."""
+        if self._name_tags is None:
+            joint = ",".join(f"{clean_key(key)}:{clean_tag(tag)}" for key, tag in tags.items())
+            return f"{clean_name(name)}:", f"|{_TYPES[kind]}|#{joint}" if joint else f"|{_TYPES[kind]}"
+        ends = (clean_name(tags[key]).replace(".", "_") for key in self._name_tags if tags.get(key))
+        return ".".join([clean_name(name), *ends]) + ":", f"|{_TYPES[kind]}"
 
 
 class Datagram(NamedTuple):
@@ -79,18 +65,8 @@ class Datagram(NamedTuple):
 
 def pack(lines: Sequence[tuple[int, bytes]], room: int) -> Iterator[Datagram]:
     """Put lines into as few datagrams of at most ``room`` bytes as their order allows."""
-    held: list[bytes] = []
-    indexes: list[int] = []
-    size = 0
-    for index, line in lines:
-        if held and size + len(line) > room:
-            yield Datagram(b"\n".join(held), indexes)
-            held, indexes, size = [], [], 0
-        held.append(line)
-        indexes.append(index)
-        size += len(line) + 1
-    if held:
-        yield Datagram(b"\n".join(held), indexes)
+    for part in split(lines, lambda line: len(line[1]), room):
+        yield Datagram(b"\n".join(line for _, line in part), [index for index, _ in part])
 
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.-]+")

@@ -41,16 +41,6 @@ def refusal(tmp_path: Path, content: bytes, kind: Any = BrokerConfig) -> tuple[s
     return str(refused.value).removeprefix(str(file)).removeprefix(": "), refused.value
 
 
-def test_a_config_is_read_into_its_struct(tmp_path: Path) -> None:
-    file = tmp_path / "c.json"
-    file.write_text('{"sinks": [{"type": "store", "path": "archive", "topic": "events"}], "strip": true}')
-
-    config = load(str(file), BrokerConfig)
-
-    assert config.strip
-    assert [(sink.path, sink.topic) for sink in config.sinks] == [("archive", "events")]  # type: ignore[union-attr]
-
-
 def test_a_byte_order_mark_is_no_reason_to_refuse_a_config(tmp_path: Path) -> None:
     file = tmp_path / "c.json"
     file.write_bytes(b'\xef\xbb\xbf{"sinks": []}')
@@ -132,11 +122,6 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert str(tmp_path / "none.json") in str(refused.value)
 
 
-def test_a_folder_is_no_config(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="cannot be read: Is a directory"):
-        load(tmp_path, BrokerConfig)
-
-
 def test_a_path_that_no_system_takes_is_refused_in_one_printable_line() -> None:
     with pytest.raises(ConfigError) as refused:
         load("a\0b", BrokerConfig)
@@ -162,15 +147,6 @@ def test_whatever_is_in_the_file_the_error_is_one_printable_line(tmp_path: Path,
     except ConfigError as error:
         said = str(error)
     assert said.isprintable()
-
-
-def test_a_written_schema_is_json_schema_with_its_id_and_title() -> None:
-    written = json.loads(write_schema(Plain, "urn:x", "A title"))
-
-    assert written["$id"] == "urn:x"
-    assert written["title"] == "A title"
-    assert written["$defs"]["Inner"]["additionalProperties"] is False
-    assert write_schema(Plain, "urn:x", "A title").endswith(b"}\n")
 
 
 @pytest.mark.parametrize("wrong", [1, None, ["x"], {}])

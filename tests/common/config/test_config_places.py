@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from balog.cli import main
-from balog.common.config import Locator
+from balog.common.config import locate
 from balog.common.config.json_text import parse_json
+from balog.common.errors import ConfigError
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=6),
@@ -41,10 +42,11 @@ def test_a_place_in_json_is_where_the_value_or_its_key_begins(value: Any, indent
 
 def test_a_place_is_that_of_the_innermost_part_around_it(tmp_path: Path) -> None:
     (tmp_path / "c.yaml").write_text("# first\nsinks:\n- type: stor\nstrip: 5\n")
-    locator = Locator(tmp_path / "c.yaml")
-    for path, place in {"$.sinks[0]": ":3:3", "$.sinks[0].nothing.like.it": ":3:3", "$.strip": ":4:1", "$": ""}.items():
-        assert locator.locate(path) == f"{tmp_path / 'c.yaml'}{place}"
-    assert Locator(tmp_path / "none").locate("$.a") == str(tmp_path / "none")
+    file, missing = str(tmp_path / "c.yaml"), str(tmp_path / "none")
+    paths = {"$": "", "$.sinks[0]": ":3:3", "$.sinks[0].nothing.like.it": ":3:3", "$.strip": ":4:1"}
+    problems = [ConfigError("wrong", file, path) for path in reversed(paths)] + [ConfigError("wrong", missing, "$.a")]
+    located = {problem.path: problem.source for problem in locate(problems)}
+    assert located == {**{path: file + place for path, place in paths.items()}, "$.a": missing}
 
 
 def test_balog_check_prints_the_line_and_column_of_each_problem(tmp_path: Path) -> None:

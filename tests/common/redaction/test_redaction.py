@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 import balog
 from balog.common.errors import ConfigError, EventError
-from balog.common.redaction import DEFAULT_KEYS, DEFAULT_PATTERNS, Redactor, from_config
+from balog.common.redaction import Redactor, from_config
+from balog.common.redaction.redactor import DEFAULT_KEYS, DEFAULT_PATTERNS
 from balog.event import encode
 from balog.testing import capture_events
 

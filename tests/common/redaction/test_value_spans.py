@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from balog.common.redaction import DEFAULT_KEYS, Redactor
+from balog.common.redaction import Redactor
+from balog.common.redaction.redactor import DEFAULT_KEYS
 
 SECRET = "Zx9qKw7Lm2Vt"
 redactor = Redactor()

@@ -84,13 +84,6 @@ def test_a_place_that_cannot_create_refuses(tmp_path):
     assert not caught.value.retryable
 
 
-def test_an_empty_file_is_a_file(storage):
-    storage.write(b"", "empty")
-
-    assert storage.read("empty") == b""
-    assert storage.size("empty") == 0
-
-
 def test_a_missing_file_is_none_and_removing_it_no_error(storage):
     assert storage.read("nothing") is None
     assert storage.size("nothing") is None
@@ -132,13 +125,6 @@ def test_a_file_that_is_too_large_is_not_read(storage):
 def test_a_missing_file_cannot_be_opened(storage):
     with pytest.raises(StorageError, match="nothing"):
         storage.open("nothing").read()
-
-
-def test_the_url_itself_can_be_the_file(tmp_path):
-    storage = open_storage(str(tmp_path / "state.json"))
-    storage.write(b"{}")
-
-    assert (tmp_path / "state.json").read_bytes() == b"{}"
 
 
 @given(data=st.binary(max_size=2000))
