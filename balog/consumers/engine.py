@@ -3,30 +3,19 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import ClassVar
 
 from balog.common.errors import ConfigError
 from balog.common.signals import StopSignals
 from balog.consumers.consumer import Consumer
-from balog.consumers.hooks import Hook
-from balog.consumers.hub import ConsumerHub
-from balog.consumers.ledgers.ledger import Ledger
-from balog.consumers.operator import ConsumerOperator, Operator
-from balog.consumers.queueing.in_flight import Admission
 from balog.consumers.running.engine_run import EngineRun
 from balog.consumers.running.exit_callbacks import running
-from balog.consumers.running.settings import EngineSettings, Unwanted
+from balog.consumers.running.settings import EngineSettings
 from balog.consumers.stats import EngineState, EngineStats
-from balog.event import Event
-from balog.topics import Topics
-from balog.topics.base import DEFAULT_LEASE
-
-DEFAULT_DRAIN = 30.0
 
 
-class Engine:
+class Engine(EngineSettings):
     """Runs the consumers of a hub on the topics that they name.
 
     Pollers receive messages, worker threads call plain handlers, an event loop runs ``async def`` handlers, and the
@@ -82,59 +71,11 @@ class Engine:
 
     owns_topics: ClassVar[bool] = False
 
-    def __init__(
-        self,
-        hub: ConsumerHub,
-        topics: Topics,
-        consumer_operator: Operator | None = None,
-        group: str = "balog",
-        *,
-        concurrency: int = 1,
-        pollers: int = 1,
-        batch: int = 100,
-        prefetch: int | None = None,
-        lease: float = DEFAULT_LEASE,
-        max_attempts: int = 5,
-        first_delay: float | None = None,
-        drain: float = DEFAULT_DRAIN,
-        ledger: Ledger | None = None,
-        hooks: Sequence[Hook] = (),
-        default_event_handler: Callable[[Event], object] | None = None,
-        admission: Admission | None = None,
-        unwanted: Unwanted = "ack",
-    ) -> None:
-        self.hub = hub
-        self._settings = EngineSettings(
-            topics=topics,
-            operator=consumer_operator if consumer_operator is not None else ConsumerOperator(),
-            group=group,
-            concurrency=concurrency,
-            pollers=pollers,
-            batch=batch,
-            prefetch=prefetch,
-            lease=lease,
-            max_attempts=max_attempts,
-            first_delay=first_delay,
-            drain=drain,
-            ledger=ledger,
-            hooks=tuple(hooks),
-            default_event_handler=default_event_handler,
-            admission=admission,
-            unwanted=unwanted,
-        )
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self._run: EngineRun | None = None
         self._is_running = False
         self._stopping = False
-
-    @property
-    def topics(self) -> Topics:
-        """The backend of the topics."""
-        return self._settings.topics
-
-    @property
-    def group(self) -> str:
-        """The group that shares the events."""
-        return self._settings.group
 
     @property
     def running(self) -> bool:
@@ -157,7 +98,7 @@ class Engine:
     def state(self) -> EngineState:
         """A snapshot of the engine."""
         if self._run is None or not self._is_running:
-            return EngineState(hung_limit=self._settings.concurrency)
+            return EngineState(hung_limit=self.concurrency)
         return self._run.state()
 
     @property
@@ -167,7 +108,7 @@ class Engine:
         Raises:
             ConfigError: no consumers, or an invalid topic name.
         """
-        found = [(self._settings.operator.get_topic(consumer), consumer) for consumer in self.hub.consumers]
+        found = [(self.operator.get_topic(consumer), consumer) for consumer in self.hub.consumers]
         if not found:
             raise ConfigError("no consumers: no function that was scanned has @consumer_config")
         return found
@@ -204,7 +145,7 @@ class Engine:
             return self._run_once(until_empty)
 
     def _run_once(self, until_empty: bool) -> EngineStats:
-        run = EngineRun(self, self._settings, self.consumers, until_empty)
+        run = EngineRun(self, self, self.consumers, until_empty)
         self._run = run
         self._is_running = True
         try:

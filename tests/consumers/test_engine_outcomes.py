@@ -190,7 +190,7 @@ class TestRetry:
         assert len(calls) == 20
 
     @pytest.mark.parametrize("after", ["120", float("nan")])
-    def test_seconds_that_are_no_number_are_a_failure(self, bench: Any, after: Any) -> None:
+    def test_seconds_that_are_no_number_are_a_failure(self, bench: Any, wait_for: Any, after: Any) -> None:
         """Given a header that a handler passes on as it is, then the run goes on."""
         bench.publish({})
 
@@ -198,9 +198,7 @@ class TestRetry:
             raise Retry("the other side is down", after=after)
 
         with bench.running(wait_a_while, max_attempts=1, drain=0) as engine:
-            end = time.monotonic() + 20
-            while not engine.counts.dead and time.monotonic() < end:
-                time.sleep(0.01)
+            wait_for(lambda: engine.counts.dead)
         assert len(bench.dead) == 1
         assert "TypeError" in bench.dead[0].reason or "ValueError" in bench.dead[0].reason
 
@@ -419,19 +417,21 @@ class TestBatch:
         assert [len(batch) for batch in batches] == [10, 10, 5]
         assert [id for batch in batches for id in batch] == ids
 
-    def test_a_batch_may_be_larger_than_what_is_received_at_once(self, bench: Any) -> None:
-        bench.publish(*({} for _ in range(50)))
-        sizes: list[int] = []
-        consumer = Consumer(lambda settings, events: sizes.append(len(events)), "orders", name="h", batch=(50, 60))
-        bench.run(consumer, batch=7)
-        assert sizes == [50]
-
-    def test_a_batch_waits_for_no_more_where_the_run_ends_when_nothing_is_left(self, bench: Any) -> None:
-        bench.publish(*({} for _ in range(3)))
-        sizes: list[int] = []
-        handle = Consumer(lambda settings, events: sizes.append(len(events)), "orders", name="h", batch=(50, 3600))
-        bench.run(handle)
-        assert sizes == [3]
+    @pytest.mark.parametrize(
+        ("events", "batch", "options", "sizes"),
+        [
+            pytest.param(50, (50, 60), {"batch": 7}, [50], id="larger than what is received at once"),
+            pytest.param(3, (50, 3600), {}, [3], id="the run ends when nothing is left"),
+            pytest.param(60, (20, 60), {}, [20, 20, 20], id="received whole"),
+        ],
+    )
+    def test_a_batch_waits_for_its_size_while_events_may_come(
+        self, bench: Any, events: int, batch: Any, options: Any, sizes: list[int]
+    ) -> None:
+        bench.publish(*({} for _ in range(events)))
+        seen: list[int] = []
+        bench.run(Consumer(lambda events: seen.append(len(events)), "orders", name="h", batch=batch), **options)
+        assert seen == sizes
 
     def test_a_partial_failure_brings_only_those_back(self, bench: Any) -> None:
         ids = bench.publish(*({"n": n} for n in range(10)))
@@ -635,15 +635,14 @@ class TestOrder:
         assert seen == [0]
 
     def test_a_batch_that_can_never_fill_goes_when_no_more_may_be_held(
-        self, bench: Any, monkeypatch: pytest.MonkeyPatch
+        self, bench: Any, wait_for: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("balog.consumers.queueing.in_flight.MAX_HELD", 30)
         bench.publish(*({} for _ in range(90)))
         sizes: list[int] = []
         consumer = Consumer(lambda settings, events: sizes.append(len(events)), "orders", name="h", batch=(1000, 3600))
         with bench.running(consumer, batch=10):
-            while sum(sizes) < 90:
-                threading.Event().wait(0.01)
+            wait_for(lambda: sum(sizes) >= 90)
         assert sizes == [30, 30, 30]
 
 
@@ -676,26 +675,20 @@ class TestUnwanted:
 
 
 class TestHalt:
-    def test_the_run_ends_with_it_and_the_events_are_as_they_were(self, bench: Any) -> None:
+    @pytest.mark.parametrize("is_async", [False, True])
+    def test_the_run_ends_with_it_and_the_events_are_as_they_were(self, bench: Any, is_async: bool) -> None:
         ids = bench.publish({}, {}, {})
 
         def lack(settings: Settings, event: Event) -> None:
             raise Halt("set PAGER_KEY")
 
+        async def lack_async(settings: Settings, event: Event) -> None:
+            lack(settings, event)
+
         with pytest.raises(Halt, match=r"^set PAGER_KEY$"):
-            bench.run(lack, max_attempts=1)
+            bench.run(lack_async if is_async else lack, max_attempts=1)
         assert bench.dead == []
         assert [(message.id, message.attempts) for message in bench.orders.receive("balog")] == [(id, 1) for id in ids]
-
-    def test_an_async_handler_may_say_so_too(self, bench: Any) -> None:
-        bench.publish({})
-
-        async def lack(settings: Settings, event: Event) -> None:
-            raise Halt("set PAGER_KEY")
-
-        with pytest.raises(Halt):
-            bench.run(lack, max_attempts=1)
-        assert [message.attempts for message in bench.orders.receive("balog")] == [1]
 
     def test_of_a_batch_the_rest_is_done(self, bench: Any) -> None:
         ids = bench.publish({}, {}, {})

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal, get_args
 
 from balog.common.backoff import LONGEST_BACKOFF, Backoff
 from balog.common.errors import ConfigError
 from balog.consumers.hooks import Hook
+from balog.consumers.hub import ConsumerHub
 from balog.consumers.ledgers.ledger import Ledger
-from balog.consumers.operator import Operator
+from balog.consumers.operator import ConsumerOperator, Operator
 from balog.consumers.queueing.in_flight import Admission
 from balog.event import Event
 from balog.topics import Topics
-from balog.topics.base import check_name
+from balog.topics.base import DEFAULT_LEASE, check_name
 
 Unwanted = Literal["ack", "keep", "dead"]
 """What becomes of an event that no consumer of its topic wants."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(eq=False, repr=False)
 class EngineSettings:
     """The arguments of :class:`~balog.consumers.Engine`, which describes them.
 
@@ -28,22 +29,24 @@ class EngineSettings:
         ConfigError: a value out of its range.
     """
 
+    hub: ConsumerHub
     topics: Topics
-    operator: Operator
-    group: str
-    concurrency: int
-    pollers: int
-    batch: int
-    prefetch: int | None
-    lease: float
-    max_attempts: int
-    first_delay: float | None
-    drain: float
-    ledger: Ledger | None
-    hooks: tuple[Hook, ...]
-    default_event_handler: Callable[[Event], object] | None
-    admission: Admission | None
-    unwanted: Unwanted
+    consumer_operator: Operator | None = None
+    group: str = "balog"
+    _: KW_ONLY
+    concurrency: int = 1
+    pollers: int = 1
+    batch: int = 100
+    prefetch: int | None = None
+    lease: float = DEFAULT_LEASE
+    max_attempts: int = 5
+    first_delay: float | None = None
+    drain: float = 30.0
+    ledger: Ledger | None = None
+    hooks: Sequence[Hook] = ()
+    default_event_handler: Callable[[Event], object] | None = None
+    admission: Admission | None = None
+    unwanted: Unwanted = "ack"
 
     def __post_init__(self) -> None:
         check_name("group", self.group)
@@ -55,6 +58,11 @@ class EngineSettings:
             raise ConfigError(f"prefetch {self.prefetch!r} can't be; expected a whole number from 0")
         if self.unwanted not in get_args(Unwanted):
             raise ConfigError(f"unwanted {self.unwanted!r} can't be; expected one of {', '.join(get_args(Unwanted))}")
+
+    @property
+    def operator(self) -> Operator:
+        """Resolves the topics' names and calls the handlers."""
+        return self.consumer_operator if self.consumer_operator is not None else ConsumerOperator()
 
     def backoff(self, until_empty: bool) -> Backoff:
         """Return the backoff of consumers that declare none."""
