@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType, field
@@ -359,19 +359,7 @@ Payload = (
 )
 
 _decoders: dict[str, msgspec.json.Decoder[Payload]] = {
-    "alert": msgspec.json.Decoder(AlertPayload, strict=False),
-    "alert_acknowledgement": msgspec.json.Decoder(AlertAcknowledgementPayload, strict=False),
-    "alert_silence": msgspec.json.Decoder(AlertSilencePayload, strict=False),
-    "consumer_failure": msgspec.json.Decoder(ConsumerFailurePayload, strict=False),
-    "failed_event": msgspec.json.Decoder(FailedEventPayload, strict=False),
-    "log": msgspec.json.Decoder(LogPayload, strict=False),
-    "metrics": msgspec.json.Decoder(MetricsPayload, strict=False),
-    "metric": msgspec.json.Decoder(MetricPayload, strict=False),
-    "run": msgspec.json.Decoder(RunPayload, strict=False),
-    "run_started": msgspec.json.Decoder(RunStartedPayload, strict=False),
-    "state": msgspec.json.Decoder(StatePayload, strict=False),
-    "stream_schema": msgspec.json.Decoder(StreamSchemaPayload, strict=False),
-    "null": msgspec.json.Decoder(NullPayload, strict=False),
+    kind.__struct_config__.tag: msgspec.json.Decoder(kind, strict=False) for kind in get_args(Payload)
 }
 
 

@@ -202,16 +202,7 @@ class EventLogger(AsyncMethods, StdlibMethods, structlog.BoundLoggerBase):
         name = self._logger.under("" if payload is None else event) if channel is None else safe_str(channel)
         if recorder.levels is not None and recorder.threshold_of(name) > LEVELS[level]:
             return
-        if options is not None or recorder.processors:
-            self._log_call(recorder, level, event, name, payload, fields, options)
-            return
-        if payload is None or fields:
-            payload = self._payload(recorder, level, event, payload, None, fields, "")
-        context = self._context
-        encoded_context = self._encode_bound(recorder) if context else b""
-        frame = None if recorder.callsites is None else recorder.callsites.find()
-        rendered = recorder.render(level, name, payload, context, encoded_context, None, frame)
-        recorder.write(level, rendered, name)
+        self._log_call(recorder, level, event, name, payload, fields, options)
 
     def _log_call(
         self,
@@ -223,7 +214,7 @@ class EventLogger(AsyncMethods, StdlibMethods, structlog.BoundLoggerBase):
         fields: dict[str, Any],
         options: CallOptions | None,
     ) -> None:
-        """Write the event of a call that has options, or whose configuration has more to do than to write it."""
+        """Write the event of a call whose message, payload and channel are known."""
         exc_info, problem, frame, context = None, "", None, self._context
         if options is not None:
             exc_info, problem = options.exc_info, options.evaluate(fields, strict=recorder.strict)

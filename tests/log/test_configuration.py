@@ -2,7 +2,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +13,7 @@ from balog.event import decode
 from balog.log import configuration
 from balog.log.config.logger_config import LoggerConfig
 from balog.log.outputs import LogOutput
-
-
-@pytest.fixture(autouse=True)
-def configuration_of_its_own(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    for name in ("BALOG_OUTPUT", "BALOG_LEVEL", "BALOG_RUN_ID", "BALOG_CONFIG"):
-        monkeypatch.delenv(name, raising=False)
-    before = configuration.swap(None)
-    yield
-    configuration.swap(before)
+from tests.stand_ins.configurations import configuration_of_its_own as configuration_of_its_own
 
 
 def messages(path: Path) -> list[str]:

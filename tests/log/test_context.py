@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from balog import bound, configure, get_logger
+from balog import bound, get_logger
 from balog.log.context import run_id
 from balog.testing import Events
 
@@ -392,10 +392,3 @@ class TestTraces:
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
         assert json.loads(done.stderr.splitlines()[1])["payload"]["fields"] == {"n": "[]"}
-
-
-def test_configure_may_name_the_application(events: Events) -> None:
-    configure("stderr", application="a-job")
-    get_logger("a").info("x")
-
-    assert context(events)["application"] == "a-job"

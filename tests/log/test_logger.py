@@ -1,7 +1,6 @@
 import copy
 import dataclasses
 import enum
-import io
 import json
 import os
 import pickle
@@ -282,21 +281,6 @@ class TestHeader:
             assert (event.header.channel, event.header.context["one"]) == ("a.done", 1)
 
 
-class TestLevels:
-    @pytest.mark.parametrize("threshold", LEVELS)
-    def test_only_what_reaches_the_threshold_is_written(self, lines: Lines, threshold: str) -> None:
-        lines.configure(level=threshold.lower())
-        log = get_logger("a")
-        for name in LEVELS:
-            getattr(log, name.lower())("hi")
-
-        assert [event.level for event in lines.events] == [name for name in LEVELS if LEVELS[name] >= LEVELS[threshold]]
-
-    def test_info_is_the_threshold_when_nobody_says(self, lines: Lines) -> None:
-        get_logger("a").debug("hi")
-        assert lines.written == []
-
-
 class TestExceptions:
     def test_exception_writes_the_one_being_handled(self, lines: Lines) -> None:
         try:
@@ -374,34 +358,6 @@ class TestConfigure:
         assert (message["type"], message["level"]) == ("LOG", "DEBUG")
         assert message["value"]["header"]["context"]["application"] == "later"
 
-    @pytest.mark.parametrize(
-        ("arguments", "said"),
-        [
-            (
-                {"output": "paper"},
-                "configure(output=…): no output 'paper'; there are console, singer, stderr, logging, "
-                "file:PATH, local:PATH?topic=NAME, sqs:REGION?topic=NAME, "
-                "kafka:HOST:PORT?topic=NAME, store:PATH?topic=NAME, "
-                "https://SERVICE?token_env=NAME&spool=PATH&sync=SECONDS, or a sink's config as an object",
-            ),
-            (
-                {"level": "loud"},
-                "configure(level=…): no level 'loud'; there are DEBUG, INFO, WARNING, ERROR, CRITICAL, OFF",
-            ),
-        ],
-    )
-    def test_a_wrong_word_is_refused_in_one_line(self, arguments: dict[str, str], said: str) -> None:
-        with pytest.raises(ConfigError) as refused:
-            configure(**arguments)  # type: ignore[arg-type]
-        assert str(refused.value) == said
-
-    def test_a_refused_configuration_changes_nothing(self, lines: Lines) -> None:
-        with pytest.raises(ConfigError):
-            configure("console", level="loud")
-        get_logger("a").info("hi")
-
-        assert lines.take().payload["message"] == "hi"
-
     def test_a_wrong_variable_is_refused_by_its_name(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("BALOG_OUTPUT", "paper")
         with pytest.raises(ConfigError, match=r"^BALOG_OUTPUT: no output 'paper'"):
@@ -410,21 +366,6 @@ class TestConfigure:
 
 
 class TestEnvironment:
-    def test_output_and_level_come_from_it(self) -> None:
-        code = "from balog import get_logger; log = get_logger('a'); log.debug('one'); log.info('two')"
-        done = run(code, BALOG_OUTPUT="singer", BALOG_LEVEL="debug")
-
-        assert [json.loads(line)["value"]["payload"]["message"] for line in done.stdout.splitlines()] == ["one", "two"]
-        assert done.stderr == ""
-
-    def test_the_level_holds_from_the_first_event_on(self) -> None:
-        code = (
-            "from balog import get_logger; log = get_logger('a'); log.info('one'); log.info('two'); log.error('three')"
-        )
-        done = run(code, BALOG_LEVEL="ERROR")
-
-        assert [json.loads(line)["payload"]["message"] for line in done.stderr.splitlines()] == ["three"]
-
     def test_without_it_json_lines_go_to_a_stderr_that_is_no_terminal(self) -> None:
         done = run("from balog import get_logger; get_logger('a').info('hi')")
 
@@ -587,19 +528,6 @@ def deep(levels: int) -> dict[str, Any]:
     return {"deep": value}
 
 
-ODD: dict[str, Any] = {
-    "raises in all it is asked": Hostile(),
-    "dict that raises": HostileDict(a=1),
-    "list of what raises": [Hostile()],
-    "cycle": cyclic(),
-    "list of a cycle": [cyclic()],
-    "class": object,
-    "function": len,
-    "ellipsis": ...,
-    "file": io.BytesIO(),
-}
-
-
 NO_NUMBER = "a number that is nan or infinite, null is written"
 
 
@@ -721,29 +649,6 @@ class TestAnyPayload:
         get_logger("a").info("x", payload={"text": "y" * 10**6})
 
         assert lines.take().payload == {"text": "y" * 10**6}
-
-    @pytest.mark.parametrize("kind", ODD)
-    @pytest.mark.parametrize(
-        "where", ["payload", "in payload", "field", "bound", "event", "suffix", "channel", "argument"]
-    )
-    def test_nothing_one_can_pass_raises_or_gets_lost(self, lines: Lines, kind: str, where: str) -> None:
-        value = ODD[kind]
-        log = get_logger("a")
-        calls: dict[str, Any] = {
-            "payload": lambda: log.info("x", payload=value),
-            "in payload": lambda: log.info("x", payload={"v": value, "n": 1}, more=value),
-            "field": lambda: log.info("x", v=value),
-            "bound": lambda: log.bind(v=value).info("x"),
-            "event": lambda: log.info(value),
-            "suffix": lambda: log.info(value, payload={"n": 1}),
-            "channel": lambda: log.info("x", channel=value),
-            "argument": lambda: log.info("x %s", value),
-        }
-        calls[where]()
-
-        event = lines.take()
-        if where == "in payload":
-            assert event.payload["n"] == 1
 
 
 anything = st.recursive(

@@ -1,7 +1,6 @@
 import asyncio
 import inspect
-import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from balog.log.levels import OFF
 from balog.log.logger import EventLogger
 from balog.log.outputs import LogOutput
 from balog.log.recorder import OutputRoute, Recorder
+from tests.stand_ins.configurations import configuration_of_its_own as configuration_of_its_own
 
 
 class Levels(LogOutput):
@@ -25,17 +25,6 @@ class Levels(LogOutput):
 
     def write(self, level: str, event: bytes) -> None:
         self.written.append(level)
-
-
-@pytest.fixture(autouse=True)
-def configuration_of_its_own(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Restore the configuration and the levels that a test sets."""
-    for name in ("BALOG_OUTPUT", "BALOG_LEVEL", "BALOG_CONFIG"):
-        monkeypatch.delenv(name, raising=False)
-    before, overrides = configuration.swap(None), configuration.swap_overrides({})
-    yield
-    configuration.swap_overrides(overrides)
-    configuration.swap(before)
 
 
 @pytest.fixture
@@ -147,15 +136,3 @@ def test_a_disabled_method_takes_what_an_enabled_one_takes(output: Levels) -> No
         inspect.signature(method).bind("x", 1, payload={}, fields={}, args=())
 
     assert output.written == []
-
-
-def test_the_standard_library_s_filter_agrees(output: Levels) -> None:
-    """``isEnabledFor`` is the same decision as the method's."""
-    set_level(None, "WARNING")
-    assert not get_logger("a").isEnabledFor(logging.INFO)
-    get_logger("a").info("no")
-    set_level(None, None)
-    assert get_logger("a").isEnabledFor(logging.INFO)
-    get_logger("a").info("yes")
-
-    assert output.written == ["INFO"]

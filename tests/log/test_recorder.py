@@ -165,22 +165,6 @@ def test_a_channel_that_is_no_text_is_written_as_one(channel: Any) -> None:
 
 
 class TestLanes:
-    def test_each_has_its_level_and_its_filter(self) -> None:
-        everything, errors, users = Kept(), Kept(), Kept()
-        record(
-            OutputRoute("everything", everything),
-            OutputRoute("errors", errors, 40),
-            OutputRoute("users", users, 20, lambda event: event.header.channel.startswith("users")),
-        )
-        for name in ("users.a", "orders.b"):
-            for level in ("debug", "info", "error"):
-                getattr(get_logger(name), level)(level)
-
-        assert [event.level for event in everything.events] == ["DEBUG", "INFO", "ERROR"] * 2
-        assert [event.level for event in errors.events] == ["ERROR"] * 2
-        assert users.channels == ["users.a"] * 2
-        assert [event.level for event in users.events] == ["INFO", "ERROR"]
-
     @pytest.mark.parametrize("position", [0, 1])
     def test_one_that_fails_keeps_nothing_from_the_others(
         self, position: int, capsys: pytest.CaptureFixture[str]

@@ -78,7 +78,7 @@ class CallOptions:
         problems = []
         if callable(lazy):
             try:
-                lazy = {name: _Value(value) for name, value in lazy().items()}
+                lazy = dict(lazy())
             except Exception as error:
                 if strict:
                     raise
@@ -95,18 +95,6 @@ class CallOptions:
                     raise
                 problems.append(_reason(f"lazy {text}", error))
         return "; ".join(problems)
-
-
-class _Value:
-    """A value that is there already, and that may be callable itself."""
-
-    __slots__ = ("_value",)
-
-    def __init__(self, value: Any) -> None:
-        self._value = value
-
-    def __call__(self) -> Any:
-        return self._value
 
 
 def _reason(what: str, error: Exception) -> str:

@@ -463,10 +463,6 @@ class TestSingerPythonNames:
 
 
 class TestTheEnd:
-    def test_what_is_held_is_written_at_exit(self) -> None:
-        (point,) = run("metrics.counter('rows').increment(3)")
-        assert (point["metric"], point["value"]) == ("rows", 3)
-
     def test_what_is_held_is_written_at_exit_before_a_queue_is_closed(self, tmp_path: Path) -> None:
         assert run("metrics.counter('rows').increment(3)", output=f"store:{tmp_path}/archive") == []
         written = b"".join(gzip.decompress(path.read_bytes()) for path in tmp_path.rglob("*.gz"))

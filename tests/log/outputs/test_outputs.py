@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from balog.event import Event, encode
-from balog.log.outputs import LogOutput, console_line, default_output, open_output
+from balog.log.outputs import console_line, default_output, open_output
 from balog.log.outputs.console import ConsoleOutput, message_of
 from balog.log.outputs.stdio import SingerOutput, StderrOutput
 from balog.singer import LogMessage, parse_log
@@ -328,10 +328,3 @@ def test_colour_is_left_out_where_nobody_wants_it(monkeypatch: pytest.MonkeyPatc
     monkeypatch.delenv("NO_COLOR")
     ConsoleOutput().write("INFO", EVENT)
     assert b"\x1b[32mINFO" in stderr.bytes
-
-
-@pytest.mark.parametrize(
-    ("name", "kind"), [("singer", SingerOutput), ("stderr", StderrOutput), ("console", ConsoleOutput)]
-)
-def test_every_output_has_a_name_that_can_be_configured(name: str, kind: type[LogOutput]) -> None:
-    assert type(open_output(name)) is kind
