@@ -192,10 +192,10 @@ class _Stream:
         after = dict(envelope)
         if self.rules is not None:
             described = self.rules.apply_schema(given, keys, bookmarks)
-            schema = described.schema
+            schema = described.root
             for name, old, new in (
-                ("key_properties", keys, described.key_properties),
-                ("bookmark_properties", bookmarks, described.bookmark_properties),
+                ("key_properties", keys, described.keys),
+                ("bookmark_properties", bookmarks, described.bookmarks),
             ):
                 if new != old:
                     after[name] = Raw(write(new))
