@@ -42,10 +42,12 @@ class Editor(Protocol):
         """
 
     def due(self) -> Iterable[Line]:
-        """Return messages that are due without input; called often."""
+        """Return messages that are due without input, by default none; called often."""
+        return ()
 
     def end(self) -> Iterable[Line]:
-        """Return the messages after the last one."""
+        """Return the messages after the last one, by default none."""
+        return ()
 
 
 class Chain:

@@ -23,6 +23,7 @@ from balog.broker.messages.message_prefixes import (
     is_one_message,
     kind_of,
     mentions_log,
+    split_lines,
     starts_like_log,
     starts_like_no_object,
     usual_head,
@@ -274,7 +275,7 @@ class Pipe:
         lines = bytes(self._view[start:end])
         if self._passing.is_plain(lines):
             return unwritten
-        for line in _split(lines):
+        for line in split_lines(lines):
             if not self._passing.may_pass(line):
                 unwritten = self._edit("RECORD", start, start + len(line), unwritten)
             start += len(line)
@@ -336,11 +337,6 @@ class Pipe:
 
     def _put_lines(self, lines: Iterable[Line]) -> None:
         self.counts.edited += self._output.put_lines(lines)
-
-
-def _split(lines: bytes) -> list[bytes]:
-    """Split at newlines only."""
-    return [line for line in re.split(rb"(?<=\n)", lines) if line]
 
 
 def _widen(descriptor: int) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from balog.broker.editor import Line
+from balog.broker.editor import Editor
 from balog.broker.messages.schema_reader import SchemaReader
 from balog.broker.metrics import stage_context
 from balog.common.errors import EventError
@@ -13,7 +13,7 @@ from balog.event import Event, encode
 from balog.sinks import Delivery
 
 
-class SchemaEvents:
+class SchemaEvents(Editor):
     """An editor that changes nothing: it makes an event of each SCHEMA that differs from the stream's last one.
 
     Args:
@@ -44,9 +44,3 @@ class SchemaEvents:
             self._put(Delivery(event if clean is body else None, clean))
         except (EventError, UnicodeError):
             return  # a schema that is too deep for an event passes without one
-
-    def due(self) -> Sequence[Line]:
-        """See ``Editor``."""
-        return ()
-
-    end = due

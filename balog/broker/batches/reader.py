@@ -9,7 +9,7 @@ import msgspec
 
 from balog.broker.batches.config import BatchConfig
 from balog.broker.batches.locations import Places
-from balog.broker.editor import Line, PipeError
+from balog.broker.editor import Editor, Line, PipeError
 from balog.broker.quarantine import Quarantine
 from balog.broker.records.json_members import UnreadableError, check_message
 from balog.common.errors import MissingExtraError
@@ -36,7 +36,7 @@ class _HasRules(Protocol):
         """Return the rules of a stream; None without rules."""
 
 
-class BatchReader:
+class BatchReader(Editor):
     """See ``Editor``. Precedes the editor of records.
 
     A BATCH whose stream has record rules never passes with its rows as they are: they become RECORDs, which the rules
@@ -97,14 +97,6 @@ class BatchReader:
             return self._refuse(batch.stream, f"{change}, and there is no batch.location for new files", line)
         return self._rewrite(batch, line)
 
-    def due(self) -> Iterable[Line]:
-        """See ``Editor``."""
-        return ()
-
-    def end(self) -> Iterable[Line]:
-        """See ``Editor``."""
-        return ()
-
     def _learn(self, line: bytes) -> None:
         try:
             message = msgspec.json.decode(line)
@@ -123,12 +115,9 @@ class BatchReader:
             return f"is {batch.format} and has to be {config.format}"
         if batch.format != "parquet" and config.compression not in (None, batch.compression):
             return f"is not said to be compressed as {config.compression}, and has to be"
-        if batch.options and self._dialect_of(batch) != "proposal":
+        if batch.options and (config.dialect or batch.dialect) != "proposal":
             return "has options of its format, which other dialects can't say"
         return None
-
-    def _dialect_of(self, batch: BatchManifest) -> str:
-        return self._config.dialect or batch.dialect
 
     def _in_dialect(self, batch: BatchManifest) -> Iterable[Line] | None:
         dialect = self._config.dialect if self._config.is_for(batch.stream) else None

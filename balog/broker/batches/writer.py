@@ -233,9 +233,7 @@ class BatchWriter:
                 raise BatchError("has a row that no file can hold")
         except BatchError as error:
             self._refuse(stream, str(error), line)
-        except OSError as error:
-            raise self._failed(stream, error) from None
-        except StorageError as error:
+        except (OSError, StorageError) as error:
             raise self._failed(stream, error) from None
         except BalogError as error:
             raise error if isinstance(error, PipeError) else PipeError(str(error)) from None

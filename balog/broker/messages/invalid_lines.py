@@ -9,7 +9,7 @@ from collections.abc import Callable
 import msgspec
 from msgspec import Struct
 
-from balog.broker.messages.message_prefixes import TYPES
+from balog.broker.messages.message_prefixes import TYPES, split_lines
 from balog.singer import parse_log
 
 
@@ -81,7 +81,7 @@ class InvalidLineFilter:
         if _is_clean(block):
             return block
         good = []
-        for line in _split(block):
+        for line in split_lines(block):
             reason = find_line_error(line)
             if reason is None:
                 good.append(line)
@@ -119,10 +119,3 @@ def _is_clean(block: bytes) -> bool:
     if not len(prefixes) == lines == block.count(b"\n") + (not block.endswith(b"\n")):
         return False
     return {head.type for head in prefixes} <= _KNOWN
-
-
-def _split(block: bytes) -> list[bytes]:
-    """Split at newlines only; ``splitlines`` also splits at a carriage return."""
-    lines = block.split(b"\n")
-    last = lines.pop()
-    return [line + b"\n" for line in lines] + ([last] if last else [])

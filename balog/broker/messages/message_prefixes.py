@@ -154,3 +154,8 @@ def kind_of(line: bytes | memoryview) -> str | None:
         return _type.decode(line).type.upper()
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
+
+
+def split_lines(block: bytes) -> list[bytes]:
+    """Split at newlines only; ``splitlines`` also splits at a carriage return."""
+    return re.findall(rb"[^\n]*\n|[^\n]+", block)

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from balog.broker.editor import Line, PipeError
+from balog.broker.editor import Editor, Line, PipeError
 from balog.broker.quarantine import Quarantine
 from balog.broker.records.compiled_rule import CompiledRule
 from balog.broker.records.config import RecordRule, SchemaRule
@@ -41,7 +41,7 @@ class _Usual(Struct, tag_field="type", tag="RECORD", forbid_unknown_fields=True)
 _usual = msgspec.json.Decoder(_Usual).decode
 
 
-class RecordEditor:
+class RecordEditor(Editor):
     """Changes the messages of the streams that have rules.
 
     A message that can't be read, or changed by its rules, goes to quarantine with the reason. Without a quarantine, it
@@ -99,14 +99,6 @@ class RecordEditor:
             raise
         except Exception as error:  # after any error, an unmasked message must not pass
             return self._refuse(f"a {kind} cannot be changed: {type(error).__name__}", line)
-
-    def due(self) -> Sequence[Line]:
-        """See ``Editor``."""
-        return ()
-
-    def end(self) -> Sequence[Line]:
-        """See ``Editor``."""
-        return ()
 
     def _refuse(self, reason: str, line: bytes) -> Sequence[Line]:
         if self._quarantine is None:
@@ -200,10 +192,10 @@ class _Stream:
         after = dict(envelope)
         if self.rules is not None:
             described = self.rules.apply_schema(given, keys, bookmarks)
-            schema = described.schema
+            schema = described.root
             for name, old, new in (
-                ("key_properties", keys, described.key_properties),
-                ("bookmark_properties", bookmarks, described.bookmark_properties),
+                ("key_properties", keys, described.keys),
+                ("bookmark_properties", bookmarks, described.bookmarks),
             ):
                 if new != old:
                     after[name] = Raw(write(new))

@@ -7,34 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from msgspec import Struct
-
 from balog.broker.records.compiled_rule import CompiledRule, RecordRow, Setting
 from balog.broker.records.json_members import Members, UnreadableError
 from balog.broker.records.masks import Mask
 from balog.broker.records.paths import Steps, reach
 from balog.broker.records.schema_rewriter import SchemaRewriter
-from balog.broker.records.schemas import Node
 from balog.filters import Expression
 
 Step = Callable[[Members], Members | None]
 """One part of a rule: returns the record, which may be changed in place, or None to drop it."""
-
-
-class Described(Struct, frozen=True):
-    """A stream's SCHEMA after its rules.
-
-    Attributes:
-        schema: the JSON Schema of the changed records.
-        key_properties: its keys; None if the SCHEMA has none.
-        bookmark_properties: its bookmarks; None if the SCHEMA has none.
-        unknown: errors for parts of rules that name a property missing from the schema.
-    """
-
-    schema: Node
-    key_properties: list[str] | None
-    bookmark_properties: list[str] | None
-    unknown: list[str]
 
 
 class StreamRules:
@@ -72,7 +53,7 @@ class StreamRules:
         schema: Mapping[str, Any],
         key_properties: Sequence[str] | None = None,
         bookmark_properties: Sequence[str] | None = None,
-    ) -> Described:
+    ) -> SchemaRewriter:
         """Return the changed SCHEMA, and apply it to the following records; ``schema`` itself stays unchanged.
 
         Raises:
@@ -86,7 +67,7 @@ class StreamRules:
         )
         for rule in self._rules:
             rewriter.rewrite(rule)
-        return Described(rewriter.root, rewriter.keys, rewriter.bookmarks, rewriter.unknown)
+        return rewriter
 
 
 def _steps_of(rule: CompiledRule) -> list[Step]:

@@ -85,7 +85,10 @@ class SchemaRewriter:
             try:
                 found = reach_schema(root, root, parent, partial(rename_properties, names=names))
             except KeyError as error:
-                raise self._clash("rename", error) from None
+                raise PipeError(
+                    f"{self._rule.path}.rename: two properties of {self._stream} would be called {error.args[0]}; "
+                    "rename or drop one of them"
+                ) from None
             if not parent:
                 self.keys = self.keys and [names.get(key, key) for key in self.keys]
                 self.bookmarks = self.bookmarks and [names.get(bookmark, bookmark) for bookmark in self.bookmarks]
@@ -96,12 +99,6 @@ class SchemaRewriter:
             raise PipeError(
                 f"{self._rule.path}.{part}: {name} is a key property of {self._stream}, and {reason}; leave it out"
             )
-
-    def _clash(self, part: str, error: KeyError) -> PipeError:
-        return PipeError(
-            f"{self._rule.path}.{part}: two properties of {self._stream} would be called {error.args[0]}; "
-            "rename or drop one of them"
-        )
 
     def _note(self, found: bool, part: str) -> None:
         if not found and "properties" in self.root and self._rule.config.stream == self._stream:

@@ -171,8 +171,8 @@ def test_the_rules_of_a_stream_are_there_for_rows_of_files():
     editor.edit("SCHEMA", schema({"email": {"type": "string"}}))
     assert editor.rules_for("users") is rules
     described = rules.apply_schema({"properties": {"email": {"type": "integer"}}}, ["id"])
-    assert described.schema == {"properties": {"email": {"type": ["integer", "null"]}}}
-    assert described.key_properties == ["id"]
+    assert described.root == {"properties": {"email": {"type": ["integer", "null"]}}}
+    assert described.keys == ["id"]
 
 
 @pytest.mark.parametrize(
