@@ -6,7 +6,7 @@ import pytest
 
 from balog.common.errors import ConfigError
 from balog.delivery import Dispatcher, backpressure, event_queue, worker
-from balog.sinks import Batching, Delivery, Retrying, SinkError
+from balog.sinks import Batching, Retrying, SinkError
 from balog.sinks.store import StoreSinkConfig
 from tests.stand_ins.probe_sink import balanced, deliveries, probe, send
 from tests.waiting import wait_for

@@ -20,7 +20,7 @@ from balog.service.intake.recent_ids import RecentIds
 from balog.service.intake.router import FAILED_EVENTS_TOPIC, UNTYPED_TOPIC, topic_for_type
 from balog.service.jobs.callbacks import breaker, consumer, endpoint, job
 from balog.singer.batch.compression import Limits
-from balog.sinks import StoreSinkConfig
+from balog.sinks.store import StoreSinkConfig
 from balog.tap.endpoints import file_stream
 from balog.tap.patterns import file_formats
 from balog.tap.schema import inference, validity
