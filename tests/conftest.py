@@ -50,7 +50,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             if "spark" in getattr(item, "fixturenames", ()):
                 item.add_marker(pytest.mark.xdist_group("spark"))
         items.sort(key=lambda item: not (item.nodeid.startswith(FIRST) or item.get_closest_marker("xdist_group")))
-    left_out = [item for item in items if SERVICES == "off" and "service" in item.keywords]
+    left_out = [item for item in items if SERVICES == "off" and item.get_closest_marker("service")]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -14,7 +15,7 @@ from balog.common.http import HttpStatusError
 from balog.common.secrets import Secret
 from balog.event import Event, encode
 from balog.sinks.base import Batching, SinkError
-from balog.sinks.service import Item, ServiceSinkConfig
+from balog.sinks.service import Item, ServiceApi, ServiceSinkConfig
 
 _MAX_REQUEST_EVENTS = 1000
 _MAX_REQUEST_BYTES = 4 << 20
@@ -41,7 +42,7 @@ class DeliveryError(BalogError):
 
 
 class ServiceClient:
-    """Sends events to ``balog serve``. Thread-safe. A forked child must open a client of its own.
+    """Sends events to ``balog serve``. Thread-safe; a forked child opens its own connections.
 
     Use it as a context manager, or ``close`` it.
 
@@ -81,7 +82,14 @@ class ServiceClient:
             ca_file=ca_file,
             batch=Batching(events=_MAX_REQUEST_EVENTS, bytes=_MAX_REQUEST_BYTES),
         )
-        self._api = self._config.api()
+        self._opened = [(os.getpid(), self._config.api())]
+
+    @property
+    def _api(self) -> ServiceApi:
+        """The connections of this process. A forked child neither uses nor closes those of its parent."""
+        if self._opened[-1][0] != os.getpid():
+            self._opened.append((os.getpid(), self._config.api()))
+        return self._opened[-1][1]
 
     def send(
         self, items: Iterable[Event | Mapping[str, Any]], timeout: float = 30.0, *, keep_failed: bool = True

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -15,6 +17,26 @@ from tests.stand_ins.http_server import Answer, HttpStandIn, Request
 from tests.stand_ins.service import ServiceStandIn
 
 ORDER = {"cls_type": "order", "version": "1.0.0", "price": 1}
+
+# In a process of its own: a lock that another thread of this one holds just then, as on an import, would stay held.
+FORKS = """
+import os, sys
+from balog.service import ServiceClient
+
+order = {"cls_type": "order", "version": "1.0.0"}
+with ServiceClient(sys.argv[1]) as client:
+    assert client.send([order])[0].status == 202
+    if (child := os.fork()) == 0:
+        code = 1
+        try:
+            acks = client.send([order, order])
+            client.close()
+            code = [ack.status for ack in acks] != [202, 202]
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert client.send([order])[0].status == 202
+"""
 
 
 @pytest.fixture
@@ -107,6 +129,12 @@ class TestSend:
 
         assert len(server.requests) == 1
         assert not caught.value.retryable
+
+    def test_after_a_fork_the_child_sends_for_itself(self, server: HttpStandIn, service: ServiceStandIn) -> None:
+        done = subprocess.run([sys.executable, "-c", FORKS, server.url], capture_output=True, text=True, timeout=60)
+
+        assert (done.returncode, done.stderr) == (0, "")
+        assert len(service.events) == 4
 
     def test_a_service_that_hangs_takes_no_more_than_the_time(self, server: HttpStandIn, client: ServiceClient) -> None:
         server.will(Answer(trouble="hang"))

@@ -87,6 +87,9 @@ def _load(context: ssl.SSLContext, certificate: ClientCertificate) -> None:
     try:
         # Without a function, OpenSSL would prompt for the password on the terminal.
         context.load_cert_chain(file, key, password=lambda: certificate.password)
+    except (FileNotFoundError, PermissionError) as error:
+        files = f"{file} or {key}" if key else file
+        raise ConfigError(f"{files}: cannot be read: {error.strerror}", path="certificate") from None
     except (OSError, ValueError):  # its text could contain parts of the key
         advice = "is its password right?" if certificate.password else "has the key a password, or is it another's?"
         raise ConfigError(

@@ -85,6 +85,10 @@ class EventsApi:
         try:
             service.metrics.add("body_bytes", size)
             encoding = headers.get("content-encoding", "")
+            if not body and "upgrade" in headers:  # the parser takes the body for another protocol
+                raise ApiError(
+                    400, "expected HTTP/1.1 and no Upgrade, which loses the body", headers={"Connection": "close"}
+                )
             protobuf = _protobuf_parameters(options, caller) if form == "protobuf" else None
             if encoding or size > _IN_LOOP_BYTES:
                 items, found, size = await self._read_in_thread(body, encoding, form, caller, key or "", protobuf)

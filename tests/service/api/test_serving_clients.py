@@ -249,3 +249,13 @@ def test_who_does_not_take_his_answers_is_left(service):
             one.sendall(request * 1000)
 
     wait_for(lambda: service.service.request_budget.used == 0)
+
+
+def test_a_client_that_asks_for_http_2_without_tls_is_told_why_its_body_is_lost(service):
+    with service.connection() as one:
+        one.sendall(head(len(ORDER), "Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c") + ORDER)
+
+        status, answer = answer_of(one)
+        assert status == 400
+        assert "Upgrade" in answer["problem"]
+        assert one.recv(1) == b""
