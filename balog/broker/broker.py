@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 
 from balog.broker.config import BrokerConfig
 from balog.broker.editor import Editor, PipeError
@@ -14,7 +14,7 @@ from balog.broker.metrics import StatsReporter
 from balog.broker.pipe import Pipe
 from balog.broker.pipe_output import PipeStats
 from balog.broker.quarantine import Quarantine
-from balog.common.errors import redact_error
+from balog.common.errors import complain
 from balog.common.signals import StopSignals, signals_for_main_thread
 from balog.common.stats import StatSample
 from balog.common.text import counted
@@ -32,13 +32,7 @@ EXIT_CODES = """\
 143, 130, 129  SIGTERM, SIGINT, SIGHUP: stopped at a line's end, delivered queued events; a second stops at once"""
 
 
-def say(message: str) -> None:
-    """Write one line to stderr, and ignore a closed one."""
-    try:
-        sys.stderr.write(f"balog broker: {redact_error(message)}\n")
-        sys.stderr.flush()
-    except (OSError, ValueError, AttributeError):
-        pass
+say = partial(complain, program="balog broker")
 
 
 def run_broker(

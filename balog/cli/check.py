@@ -19,8 +19,7 @@ from balog.cli.shared.output import exit_if_invalid
 from balog.common import config as configs
 from balog.common.errors import ConfigError, ConfigProblems
 from balog.common.redaction import Redactor, SecretFinding, from_config
-from balog.common.suggestions import nearest
-from balog.common.text import counted
+from balog.common.text import counted, nearest
 from balog.singer.batch.dialects import BatchError
 from balog.topics.archives import read_lines
 

@@ -164,11 +164,15 @@ class MissingExtraError(BalogError):
         self.extra = extra
 
 
-def complain(problem: str) -> None:
-    """Write one line to stderr, without secrets, instead of raising into the application."""
+def complain(problem: str, program: str = "balog") -> None:
+    """Write one line to stderr, without secrets, instead of raising into the application.
+
+    Args:
+        program: the line's beginning.
+    """
     try:
         problem = redact_error(problem)
-        sys.stderr.write(f"balog: {problem}\n")
+        sys.stderr.write(f"{program}: {problem}\n")
         sys.stderr.flush()
     except Exception:  # stderr is closed
         return

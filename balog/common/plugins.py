@@ -17,7 +17,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from balog.common.errors import BalogError, ConfigError
-from balog.common.suggestions import suggest
+from balog.common.text import suggest
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

@@ -1,6 +1,8 @@
-"""Texts in lines for people: counts, and texts of others on one line, printable and cut."""
+"""Texts in lines for people: counts, texts of others on one line, and the known name that was probably meant."""
 
 from __future__ import annotations
+
+from collections.abc import Collection
 
 _OF_ONE = {"are": "is", "were": "was", "have": "has", "wait": "waits", "stay": "stays"}
 
@@ -31,3 +33,32 @@ def cut(text: str, longest: int) -> str:
 def one_line(text: str) -> str:
     """Return a text on one line, without control characters and repeated spaces."""
     return " ".join(printable(text, " ").split())
+
+
+def nearest(name: str, known: Collection[str], likeness: float = 0.6) -> str | None:
+    """Return the known name that is most like ``name``, in whatever case, or None.
+
+    Args:
+        likeness: difflib's ratio that a name must have at least; from 0.8 on only slips of typing have it.
+    """
+    import difflib  # only errors need it
+
+    names = {one.lower(): one for one in known}
+    found = difflib.get_close_matches(name.lower(), names, n=1, cutoff=likeness)
+    return names[found[0]] if found else None
+
+
+def suggest(name: str, known: Collection[str], limit: int | None = None) -> str:
+    """Return the end of an error about an unknown name: ``"; did you mean 'this'?"``, or the names that are known.
+
+    Args:
+        limit: names to list at most when none is like ``name``; 0 lists none.
+
+    Returns:
+        "" when there is no name to show.
+    """
+    if (found := nearest(name, known)) is not None:
+        return f"; did you mean {found!r}?"
+    shown = list(known)[:limit]
+    more = ", …" if len(shown) < len(known) else ""
+    return f"; there are {', '.join(shown)}{more}" if shown else ""

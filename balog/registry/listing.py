@@ -7,8 +7,7 @@ import time
 
 from balog.common.errors import BalogError
 from balog.common.storage import StorageError
-from balog.common.suggestions import nearest
-from balog.common.text import printable
+from balog.common.text import nearest, printable
 from balog.registry.names import latest, order
 from balog.registry.schema import InvalidSchemaError, PayloadValidator, Schema
 from balog.registry.store import Listing, PackagedStore, SchemaStore, StoredVersion

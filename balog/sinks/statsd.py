@@ -17,7 +17,7 @@ from balog.common.errors import ConfigError
 from balog.sinks.base import Delivery, SinkError, SinkGuarantee
 from balog.sinks.http_sink import RequestErrors
 from balog.sinks.measuring.measures import MeasureOptions, MeasureReader
-from balog.sinks.measuring.statsd_lines import Lines, RateLimit, pack
+from balog.sinks.measuring.statsd_lines import Lines, datagram_limit, pack, wait_for_turn
 
 _Name = Annotated[str, Meta(min_length=1, max_length=200)]
 
@@ -91,7 +91,7 @@ class StatsdSink:
         self._lines = Lines(name_tags)
         self._addresses: list[tuple[int, Any]] = []
         self._socket: socket.socket | None = None
-        self._rate_limit = RateLimit(config.rate)
+        self._limit = datagram_limit(config.rate)
 
     def open(self) -> None:
         """Resolve the name; the first datagram connects."""
@@ -135,7 +135,7 @@ class StatsdSink:
         Raises:
             OSError: it was not sent, or certainly not received.
         """
-        self._rate_limit.wait()
+        wait_for_turn(self._limit)
         refusal: OSError | None = None
         for _ in range(len(self._addresses)):
             try:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
 
-from balog.common.suggestions import suggest
+from balog.common.text import suggest
 from balog.tap.bookmarks import EveryN, EverySeconds
 from balog.tap.config import make_spec
 from balog.tap.errors import TapError

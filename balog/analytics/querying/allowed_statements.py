@@ -19,7 +19,7 @@ from sqlglot.errors import ParseError, SqlglotError
 
 from balog.analytics.querying.sources import RAW, check_length, find_source
 from balog.common.errors import ConfigError
-from balog.common.suggestions import suggest
+from balog.common.text import suggest
 
 _FORBIDDEN_FUNCTIONS = {
     *("java_method", "reflect", "try_reflect"),  # any static method of any class on the class path

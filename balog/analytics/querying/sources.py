@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
 from balog.common.errors import ConfigError
-from balog.common.suggestions import suggest
+from balog.common.text import suggest
 
 if TYPE_CHECKING:
     from balog.analytics.reading.tasks import SourceFile

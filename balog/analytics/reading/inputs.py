@@ -15,7 +15,7 @@ from balog.analytics.reading.remote import StoragePool, is_remote, is_secret, st
 from balog.analytics.reading.tasks import Slice, SourceFile, plan
 from balog.analytics.reading.topics import bounds, is_topic, split_bounds
 from balog.common.errors import ConfigError
-from balog.common.suggestions import suggest
+from balog.common.text import suggest
 from balog.filters.functions import parse_time
 
 _WHERE = "format('balog')"

@@ -11,7 +11,7 @@ from urllib.parse import quote, urlsplit
 from balog.analytics.engine import micros
 from balog.analytics.reporting.model import Failure, Report, RunStats, StreamSummary
 from balog.common.errors import ConfigError
-from balog.common.suggestions import suggest
+from balog.common.text import suggest
 
 _TIMES = ("since", "until", "since_ms", "until_ms")
 _FIELDS = {

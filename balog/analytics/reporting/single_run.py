@@ -12,8 +12,7 @@ from balog.analytics.reporting.links import Link, LinkTemplate, links_of_run
 from balog.analytics.reporting.model import MOST_LINES, Failure, Report, RunStats
 from balog.analytics.reporting.terminal import ReportTable, failure_name, open_console
 from balog.common.errors import ConfigError
-from balog.common.suggestions import suggest
-from balog.common.text import counted
+from balog.common.text import counted, suggest
 from balog.ui.formats import count, printable, size, span, when
 
 

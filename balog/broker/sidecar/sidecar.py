@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import IO, Any
 
 from msgspec import Raw
@@ -23,7 +23,7 @@ from balog.broker.sidecar.child import Child, ForwardedSignals
 from balog.broker.sidecar.report import SidecarStats, complete_report
 from balog.broker.sidecar.tap_stream import TapStream
 from balog.broker.stopwatch import Stopwatch
-from balog.common.errors import EventError, redact_error
+from balog.common.errors import EventError, complain
 from balog.common.redaction import Redactor
 from balog.common.signals import signals_for_main_thread
 from balog.common.stats import StatSample
@@ -53,6 +53,7 @@ _REPORT_SECONDS = 2.0  # a runtime looks up the names in its stack meanwhile
 _GRACE_SECONDS = 10.0
 _LINGER_SECONDS = 5.0
 _MAX_NAME = 200
+_say = partial(complain, program="balog run")
 
 
 def run_sidecar(
@@ -178,7 +179,7 @@ class _Run:
             self._lost += self._stream.lost_logs
         code = self._exit_code
         if self._problem is not None:
-            _say(self._problem, self.application)
+            complain(self._problem, f"balog run: {self.application}")
         if self._lost:
             _say(f"{self._lost} log records were lost: a line of the stream went on and on, or they can't be written")
         return code or int(self._stream is not None and self._stream.has_lost_output)
@@ -352,13 +353,3 @@ class _Run:
 def _printable(text: str) -> str:
     """Replace invalid text from the environment or the arguments."""
     return text.encode("utf-8", "replace").decode()
-
-
-def _say(message: str, application: str = "") -> None:
-    """Write one line without secrets to stderr. The application's name is no secret, even if it ends like a key's."""
-    start = f"balog run: {application}: " if application else "balog run: "
-    try:
-        sys.stderr.write(f"{start}{redact_error(message)}\n")
-        sys.stderr.flush()
-    except (OSError, ValueError, AttributeError):
-        pass  # stderr is closed

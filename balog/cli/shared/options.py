@@ -12,7 +12,7 @@ from click import option
 
 from balog.common import config as configs
 from balog.common.errors import ConfigError
-from balog.common.suggestions import nearest
+from balog.common.text import nearest
 
 if TYPE_CHECKING:
     from balog.filters import Expression

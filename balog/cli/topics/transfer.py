@@ -12,8 +12,7 @@ from balog.cli.shared.output import FirstLines, exit_after, reporter
 from balog.common.errors import ConfigError, EventError, TopicError, TopicNotFoundError
 from balog.common.signals import StopSignals
 from balog.common.storage import is_url
-from balog.common.suggestions import suggest
-from balog.common.text import counted
+from balog.common.text import counted, suggest
 from balog.filters import Expression
 from balog.filters.functions import parse_time
 from balog.topics import DeadLetter, Topic, open_topics

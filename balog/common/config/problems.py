@@ -15,8 +15,7 @@ from msgspec import Struct
 
 from balog.common.config.tagged_config import TaggedConfig, convert
 from balog.common.errors import BalogError, ConfigError, split_refusal
-from balog.common.suggestions import suggest
-from balog.common.text import printable
+from balog.common.text import printable, suggest
 
 UNKNOWN_FIELD = re.compile(r"there is no field '([^']+)'")
 """The reason of a field that is not known. Its path is that of the object."""

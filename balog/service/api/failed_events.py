@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import base64
-import time
 from typing import Any
 
 import msgspec
 from msgspec import Raw
 
+from balog.common.token_bucket import TokenBucket
 from balog.event import Event, encode
 from balog.service.api.item_reader import RejectedItem
 from balog.service.intake.results import AcceptedEvent
@@ -31,9 +31,8 @@ class FailedEvents:
 
     def __init__(self, service: str) -> None:
         self._service = service
-        self._filled_at = time.monotonic()
-        self._events = _PER_SECOND * _BURST
-        self._bytes = _BYTES_PER_SECOND * _BURST
+        self._events = TokenBucket(_PER_SECOND, _PER_SECOND * _BURST)
+        self._bytes = TokenBucket(_BYTES_PER_SECOND, _BYTES_PER_SECOND * _BURST)
 
     def make(
         self, item: bytes, rejected: RejectedItem, form: str, sender: str, channel: str | None = None
@@ -61,12 +60,8 @@ class FailedEvents:
         return AcceptedEvent(event, encode(event), FAILED_EVENTS_TOPIC)
 
     def _admit(self, size: int) -> bool:
-        now = time.monotonic()
-        passed, self._filled_at = now - self._filled_at, now
-        self._events = min(self._events + passed * _PER_SECOND, _PER_SECOND * _BURST)
-        self._bytes = min(self._bytes + passed * _BYTES_PER_SECOND, _BYTES_PER_SECOND * _BURST)
-        if self._events < 1 or self._bytes < size:
+        if self._events.available < 1 or self._bytes.available < size:
             return False
-        self._events -= 1
-        self._bytes -= size
+        self._events.take()
+        self._bytes.take(size)
         return True

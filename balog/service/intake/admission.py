@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
+from balog.common.token_bucket import TokenBucket
+
 _SHORTEST, _LONGEST = 1.0, 60.0  # seconds of Retry-After
 _FULL_WAIT = 2.0  # seconds of Retry-After while too much waits
 _KEPT = 4096
@@ -70,17 +72,18 @@ class FlowControl:
             found = self._make(stream)
         count, rate = len(sizes), self._rates.get(stream)
         wait = 0.0
-        if rate is not None:
-            may = found.tokens(rate, self._clock())
-            if count > may:
-                wait = (min(count, max(rate, 1.0)) - found.bucket) / rate
+        limit = None if rate is None else found.limit(rate, self._clock)
+        if limit is not None:
+            available = limit.available
+            if count > (may := int(available + 1e-9)):
+                wait = (min(count, limit.burst) - available) / limit.rate
                 count = may
         size = sum(sizes) if count == len(sizes) else sum(sizes[:count])
         if not self._fits(found, size):
             count, size = self._fitting(found, sizes[:count])
             wait = max(wait, _FULL_WAIT)
-        if rate is not None:
-            found.bucket -= count
+        if limit is not None:
+            limit.take(count)
         found.waiting += count
         found.bytes += size
         self.waiting += count
@@ -132,12 +135,9 @@ class _Stream:
 
     def __init__(self) -> None:
         self.waiting = self.bytes = self.refused = 0
-        self.bucket = 0.0
-        self._filled: float | None = None
+        self._limit: TokenBucket | None = None
 
-    def tokens(self, rate: float, now: float) -> int:
-        burst = max(rate, 1.0)
-        gained = burst if self._filled is None else (now - self._filled) * rate
-        self.bucket = min(self.bucket + gained, burst)
-        self._filled = now
-        return int(self.bucket + 1e-9)
+    def limit(self, rate: float, clock: Callable[[], float]) -> TokenBucket:
+        if self._limit is None or self._limit.rate != rate:
+            self._limit = TokenBucket(rate, max(rate, 1.0), clock)
+        return self._limit

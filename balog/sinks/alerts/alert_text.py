@@ -9,8 +9,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from balog.common.errors import ConfigError, EventError
-from balog.common.suggestions import suggest
-from balog.common.text import cut, one_line
+from balog.common.text import cut, one_line, suggest
 from balog.event import Event
 from balog.event.payload import AlertPayload, read
 

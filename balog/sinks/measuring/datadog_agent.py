@@ -13,10 +13,11 @@ from msgspec.structs import replace
 
 from balog.common.errors import MissingExtraError
 from balog.common.local_path import local_path
+from balog.common.token_bucket import TokenBucket
 from balog.sinks.base import SinkError
 from balog.sinks.measuring.datadog_json import clean_name, tag_list
 from balog.sinks.measuring.measures import Measure
-from balog.sinks.measuring.statsd_lines import RateLimit
+from balog.sinks.measuring.statsd_lines import datagram_limit, wait_for_turn
 
 _DATAGRAM, _UNIX_DATAGRAM = 1432, 8192
 _RATE = 2000.0  # datagrams a second; an agent may drop what comes faster
@@ -116,7 +117,7 @@ def _client(agent: Agent) -> Any:
     # Without a handler, its warning about each packet would go to stderr.
     logging.getLogger("datadog.dogstatsd").addHandler(logging.NullHandler())
 
-    rate_limit = RateLimit(_RATE)
+    limit = datagram_limit(_RATE)
 
     class Client(DogStatsd):
         """See ``_client``.
@@ -142,7 +143,7 @@ def _client(agent: Agent) -> Any:
                 raise
             if isinstance(found, _CountingSocket):
                 return found
-            counting: Any = _CountingSocket(found, self, rate_limit)
+            counting: Any = _CountingSocket(found, self, limit)
             self.socket = counting  # some versions call this only once
             return counting
 
@@ -159,13 +160,13 @@ def _client(agent: Agent) -> Any:
 class _CountingSocket:
     """A socket that counts the measurements it sends, limits their rate, and keeps its error."""
 
-    def __init__(self, real: Any, client: Any, rate_limit: RateLimit) -> None:
+    def __init__(self, real: Any, client: Any, limit: TokenBucket) -> None:
         self._real = real
         self._client = client
-        self._rate_limit = rate_limit
+        self._limit = limit
 
     def send(self, data: bytes) -> int:
-        self._rate_limit.wait()
+        wait_for_turn(self._limit)
         try:
             count: int = self._real.send(data)
             # An error from this host is known at once; one from another host comes with a later datagram.

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from balog.common.token_bucket import TokenBucket
 from balog.sinks.http_sink import split
 from balog.sinks.measuring.measures import Kind, Measure, format_number
 
@@ -92,16 +93,12 @@ def clean_tag(tag: str) -> str:
     return _NOT_IN_TAGS.sub("_", tag)
 
 
-class RateLimit:
-    """Limits datagrams, which a slow receiver drops, to ``rate`` a second, with bursts of a hundredth of a second."""
+def datagram_limit(rate: float) -> TokenBucket:
+    """Return a limit of datagrams, which a slow receiver drops, with bursts of a hundredth of a second."""
+    return TokenBucket(rate, rate * _BURST)
 
-    def __init__(self, rate: float) -> None:
-        self._rate = rate
-        self._next_at = 0.0
 
-    def wait(self) -> None:
-        """Wait until the next call is allowed."""
-        now = time.monotonic()
-        self._next_at = max(self._next_at, now) + 1 / self._rate
-        if self._next_at - now > _BURST:
-            time.sleep(self._next_at - now)
+def wait_for_turn(limit: TokenBucket) -> None:
+    """Wait until the next datagram may be sent; after a wait, a burst is there."""
+    if wait := limit.take():
+        time.sleep(wait + _BURST)

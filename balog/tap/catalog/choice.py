@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from balog.common.errors import ConfigError
-from balog.common.suggestions import suggest
+from balog.common.text import suggest
 from balog.tap.catalog.discovery import Discovered, StreamDeclaration, Visitor, discover
 from balog.tap.catalog.entry import Catalog, CatalogEntry, Method, keys_of, properties_of
 from balog.tap.errors import TapConfigProblems

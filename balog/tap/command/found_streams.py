@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from balog.common.suggestions import suggest
+from balog.common.text import suggest
 from balog.tap.catalog import Catalog
 from balog.tap.definition import TapDefinition
 from balog.tap.errors import SyncError

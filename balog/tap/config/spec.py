@@ -12,7 +12,7 @@ import msgspec
 
 from balog.common.config import MAX_CONFIG_BYTES
 from balog.common.errors import ConfigError
-from balog.common.suggestions import suggest
+from balog.common.text import suggest
 from balog.tap.config.relative_files import relative_to_caller
 from balog.tap.config.samples import schema_from_example
 from balog.tap.config.secrets import hide, mark_secrets, reveal, secret_texts

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
+import time
 import uuid
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import nullcontext
@@ -16,7 +17,7 @@ import msgspec
 
 from balog.common.backoff import Backoff, BackoffSequence, read_retry_after
 from balog.tap.catalog.entry import properties_of
-from balog.tap.endpoints.bulk_job import BulkJob, JobLostError, JobReport, JobStore, waited
+from balog.tap.endpoints.bulk_job import BulkJob, JobLostError, JobReport, JobStore
 from balog.tap.endpoints.endpoint import TEXT, EndpointStream, is_map
 from balog.tap.endpoints.templates import OWN, Template, Values, fill, names_in
 from balog.tap.errors import SourceError, TapError
@@ -276,16 +277,24 @@ class BulkStream(EndpointStream):
             raise JobLostError(f"its parts have {job.records} records, and the source counts {report.records}")
 
     def _waited(self, client: Any, context: Context, job: BulkJob) -> JobReport:
+        from balog.tap.patterns.concurrency import pause
+
         waits = BackoffSequence(Backoff(self.poll_seconds))
         left = self.deadline - job.age()
-        try:
-            return waited(lambda: self.poll_job(client, context, job.id), waits.next, left)
-        except TimeoutError:
-            if left <= 0:
-                raise JobLostError(f"it has been running for more than {self.deadline:g} s") from None
-            raise SourceError(
-                f"the job has been running for {self.deadline:g} s; the next run polls it again, or raise deadline="
-            ) from None
+        until = time.monotonic() + left
+        while (report := self.poll_job(client, context, job.id)).status != "done":
+            if report.status == "lost":
+                raise JobLostError(report.reason)
+            wait = waits.next(report.retry_after)
+            if time.monotonic() + wait <= until:
+                pause(wait)
+            elif left <= 0:
+                raise JobLostError(f"it has been running for more than {self.deadline:g} s")
+            else:
+                raise SourceError(
+                    f"the job has been running for {self.deadline:g} s; the next run polls it again, or raise deadline="
+                )
+        return report
 
     def _digest(self, context: Context) -> str:
         """Return a digest of the request for a job, without the time."""

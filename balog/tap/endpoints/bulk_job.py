@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -144,30 +143,3 @@ class JobStore:
             self.drop()
             if job.highest is not None:
                 self._context.set_bookmark(job.highest)
-
-
-def waited(report: Callable[[], JobReport], next_wait: Callable[[float | None], float], deadline: float) -> JobReport:
-    """Poll until a job is done.
-
-    Args:
-        report: asks the source.
-        next_wait: returns the seconds before the next question.
-        deadline: the seconds after which it is not asked again.
-
-    Raises:
-        TimeoutError: the job was still running at the deadline.
-        JobLostError: the job is lost.
-    """
-    from balog.tap.patterns.concurrency import pause
-
-    until = time.monotonic() + deadline
-    while True:
-        found = report()
-        if found.status == "lost":
-            raise JobLostError(found.reason)
-        if found.status == "done":
-            return found
-        wait = next_wait(found.retry_after)
-        if time.monotonic() + wait > until:
-            raise TimeoutError
-        pause(wait)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from balog.common.suggestions import suggest
+from balog.common.text import suggest
 from balog.tap.endpoints.templates import OWN, Values, check_names, fill, names_in, parse
 from balog.tap.errors import SourceError, TapError
 from balog.tap.streams import Stream

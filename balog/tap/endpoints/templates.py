@@ -20,7 +20,7 @@ from string import Formatter
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
-from balog.common.suggestions import suggest
+from balog.common.text import suggest
 from balog.tap.errors import SourceError, TapError
 from balog.tap.records.plain import finite
 from balog.tap.records.times import to_date_time

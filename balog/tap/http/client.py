@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 import weakref
 from collections.abc import Mapping
 from datetime import date
@@ -16,6 +15,7 @@ from balog.common.errors import ConfigError
 from balog.common.http.pool import ClientCertificate
 from balog.common.http.urls import check_url
 from balog.common.text import one_line
+from balog.common.token_bucket import TokenBucket
 from balog.tap.errors import SourceError, check_number
 from balog.tap.http.authorization import Auth, authorize, repeats, secrets_of
 from balog.tap.http.connections import Connections, Request
@@ -81,8 +81,7 @@ class Client:
         self._headers = {"Accept": "application/json", "User-Agent": "balog-tap", **(headers or {})}
         self._auth = auth
         self.policy = policy or Policy()
-        self._space = 1 / rate if rate else 0.0
-        self._next_at = 0.0
+        self._limit = TokenBucket(rate, 1) if rate else None
         self._turn = threading.Lock()
         self.connections = Connections(base_url, timeout, max_bytes, max_seconds, ca_file, certificate)
         weakref.finalize(self, self.connections.close)
@@ -225,13 +224,11 @@ class Client:
         return Response(status, headers, data, request.url)
 
     def _wait_for_turn(self) -> None:
-        if self._space:
+        if self._limit is not None:
             with self._turn:
-                now = time.monotonic()
-                at = max(self._next_at, now)
-                self._next_at = at + self._space
-            if at > now:
-                pause(at - now)
+                wait = self._limit.take()
+            if wait:
+                pause(wait)
 
     def _url(self, path: str, params: Mapping[str, Any] | None) -> str:
         if "://" in path or path.startswith("//"):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from balog.common.suggestions import suggest
+from balog.common.text import suggest
 from balog.tap.paging.pages import Fullness, Next, Page, by_cursor, by_link, by_offset, by_page, by_url
 
 

@@ -6,8 +6,7 @@ from typing import Any
 
 import msgspec
 
-from balog.common.suggestions import suggest
-from balog.common.text import cut
+from balog.common.text import cut, suggest
 from balog.tap.errors import SchemaError
 from balog.tap.json_schema.keywords import ALL_TYPES, SCHEMA_WORDS, SHAPES, Steps, subschemas
 

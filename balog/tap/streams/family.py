@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from balog.common.suggestions import suggest
+from balog.common.text import suggest
 from balog.tap.errors import TapError
 from balog.tap.streams.stream import Stream
 

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from balog.common.suggestions import suggest
+from balog.common.text import suggest
 from balog.tap.errors import TapError
 
 Providers = Mapping[str, Callable[[], Any]]

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from balog.common.suggestions import nearest, suggest
+from balog.common.text import nearest, suggest
 from balog.tap.errors import TapError
 
 

@@ -18,7 +18,7 @@ from balog.analytics.reading.remote import StoragePool, is_remote, local_path
 from balog.analytics.reading.validation import NormalizedLines, normalize_lines, try_decode
 from balog.common.errors import ConfigError, EventError
 from balog.common.storage import StorageError
-from balog.common.suggestions import suggest
+from balog.common.text import suggest
 from balog.event import FACILITY_VERSION, Level
 from balog.topics.archives import day_of, derive_id, read_time
 

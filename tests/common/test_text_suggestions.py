@@ -1,4 +1,4 @@
-"""Tests of ``balog.common.suggestions``, and that commands use it."""
+"""Tests of ``balog.common.text``, and that commands use it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from balog.cli import main
-from balog.common.suggestions import nearest, suggest
+from balog.common.text import nearest, suggest
 
 
 def test_the_nearest_name_is_found_in_whatever_case() -> None:
