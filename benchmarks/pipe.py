@@ -200,8 +200,8 @@ def main(size: int, rounds: int, folder: Path | None, quick: bool) -> None:
         click.echo(
             f"medians of {rounds} rounds; {length / 1e6:.0f} MB, {events} LOG messages, file in the page cache\n"
         )
-        seconds = interleaved(ways, rounds)
-        table = medians(seconds)
+        each = interleaved(ways, rounds)
+        table = medians(each)
         sinks = broker(Path(home), "sinks", topic_and_store(home))
         gone = broker(Path(home), "gone", [{"type": "webhook", "url": "http://127.0.0.1:9"}])
         most = {"no sinks": peak(path, plain), "topic + store": peak(path, sinks), "a dead sink": peak(path, gone)}
@@ -210,7 +210,7 @@ def main(size: int, rounds: int, folder: Path | None, quick: bool) -> None:
         click.echo(f"{name:30}{took:8.2f}{length / took / 1e6:8.0f}{table['cat'] / took:8.3f}")
     resident = ", ".join(f"{bytes / 1e6:.0f} MB with {name}" for name, bytes in most.items())
     click.echo(f"\nresident at most: {resident} (target ≤ 80)")
-    show_ratio("cat's speed", seconds["cat"], seconds["balog broker"], "≥ 0.5")
+    show_ratio("cat's speed", each["cat"], each["balog broker"], "≥ 0.5")
 
 
 if __name__ == "__main__":
