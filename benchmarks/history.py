@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
+import click
 import msgspec
 
 HISTORY = Path(__file__).with_name("history.jsonl")
@@ -61,7 +62,7 @@ def show_ratio(title: str, above: Sequence[float], below: Sequence[float], targe
     if (last := _last(ratio)) is not None:
         notes.append(f"last {last.value:.2f}" + (", WORSE by more than the spread" if is_worse(ratio, last) else ""))
     print(f"ratio: {ratio.value:.2f} × {title}" + (f" ({'; '.join(notes)})" if notes else ""), flush=True)
-    if "--quick" not in sys.argv:
+    if not _is_quick():
         with HISTORY.open("ab") as file:
             file.write(msgspec.json.encode(ratio) + b"\n")
 
@@ -70,6 +71,11 @@ def is_worse(ratio: Ratio, last: Ratio) -> bool:
     """Whether a ratio is behind the last one by more than the spreads of both."""
     lost = ratio.value - last.value if ratio.target.startswith("≤") else last.value - ratio.value
     return lost > max(ratio.spread, last.spread)
+
+
+def _is_quick() -> bool:
+    context = click.get_current_context(silent=True)
+    return "--quick" in sys.argv or bool(context is not None and context.params.get("quick"))
 
 
 def _last(ratio: Ratio) -> Ratio | None:
