@@ -102,7 +102,7 @@ def postgres() -> Iterator[PostgresServer]:
 def orders(folder: Path, postgres: PostgresServer) -> Iterator[Example]:
     keys = {"customers": ("id",), "orders": ("id",), "order_lines": ("order_id", "line")}
     with Shop(15) as shop:
-        config = json.loads(config_of(shop, folder / "shop.json").read_text())
+        config = config_of(shop)
         yield Example(
             "tap_orders",
             config,
