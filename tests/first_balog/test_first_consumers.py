@@ -240,8 +240,8 @@ class TestSqsEngine:
 
         assert engine.hub is hub
         assert engine.topics.topic("q").poll_timeout == 2.0
-        assert engine._settings.batch == 5
-        assert (engine._settings.operator, engine._settings.default_event_handler) == (operator, print)
+        assert engine.batch == 5
+        assert (engine.operator, engine.default_event_handler) == (operator, print)
 
     def test_arguments_by_name(self) -> None:
         """Those of the README, and those of its constructor."""
@@ -256,7 +256,7 @@ class TestSqsEngine:
             default_event_handler=print,
         )
 
-        assert (engine.topics.topic("q.fifo").poll_timeout, engine._settings.batch) == (1.0, 10)
+        assert (engine.topics.topic("q.fifo").poll_timeout, engine.batch) == (1.0, 10)
         assert engine.running is False
 
     @pytest.mark.parametrize("period", [-1, 21, float("nan"), "1", True])
@@ -292,7 +292,7 @@ class TestKafkaEngine:
             default_event_handler=print,
         )
 
-        assert (engine._settings.operator, engine._settings.default_event_handler) == (operator, print)
+        assert (engine.operator, engine.default_event_handler) == (operator, print)
 
     def test_an_operator_in_the_place_of_the_topic_is_an_error(self) -> None:
         """The line says which name to use."""

@@ -151,7 +151,7 @@ class SyncedStream:
             pass
         others = False
         for fault in self._validator.check(encoded):
-            is_format = fault.reason.startswith("is no ") and not fault.reason.startswith("is no multiple")
+            is_format = fault.reason.startswith('is not a "')
             others = others or not is_format
             faults = self.format_faults if is_format else self.faults
             text = f"{_INDEX.sub('[*]', fault.path)} {fault.reason}"[:_MAX_NAME]
