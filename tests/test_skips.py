@@ -45,12 +45,13 @@ def test_it(): ...
 
 @pytest.fixture
 def run(tmp_path: Path):
-    def run_tests(services: str, source: str, *options: str) -> str:
-        (tmp_path / "test_some.py").write_text(source)
+    def run_tests(services: str, source: str, *options: str, folder: str = ".") -> str:
+        file = tmp_path / folder / "test_some.py"
+        file.write_text(source)
         # The options of the project, with its conftest.
         command = [sys.executable, "-m", "pytest", "-c", str(ROOT / "pyproject.toml"), "-p", "tests.conftest"]
         environment = {**os.environ, "BALOG_SERVICES": services, "PYTHONPATH": str(ROOT)}
-        words = [*command, "-p", "no:randomly", *options, str(tmp_path / "test_some.py")]
+        words = [*command, "-p", "no:randomly", *options, str(file)]
         return subprocess.run(words, capture_output=True, text=True, env=environment, cwd=tmp_path).stdout
 
     return run_tests
@@ -105,5 +106,9 @@ def test_a_practice_that_does_not_apply_to_a_tap_stays_a_skip(run) -> None:
     assert "error" not in shown
 
 
-def test_marked_tests_are_left_out_where_services_are_off(run) -> None:
-    assert "1 deselected" in run("off", TESTS, "-n", "0")
+@pytest.mark.parametrize("folder", [".", "service"])
+def test_marked_tests_are_left_out_where_services_are_off_whatever_their_folder_is_called(
+    run, tmp_path, folder
+) -> None:
+    (tmp_path / folder).mkdir(exist_ok=True)
+    assert "1 deselected" in run("off", TESTS, "-n", "0", folder=folder)

@@ -37,8 +37,7 @@ class Delivery:
         return self._event
 
     def __iter__(self) -> Iterator[Any]:
-        yield self.event
-        yield self.body
+        return iter((self.event, self.body))
 
 
 class Batching(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):

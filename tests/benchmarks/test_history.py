@@ -3,7 +3,9 @@
 import sys
 from pathlib import Path
 
+import click
 import pytest
+from click.testing import CliRunner
 
 from benchmarks import history
 from benchmarks.history import show_ratio
@@ -48,3 +50,15 @@ def test_other_work_another_machine_and_a_quick_run_are_not_compared(
     show_ratio("peer", [1.0], [1.0])
 
     assert "last" not in capsys.readouterr().out
+
+
+def test_a_quick_run_in_this_process_leaves_no_ratio() -> None:
+    @click.command()
+    @click.option("--quick", is_flag=True)
+    def benchmark(quick: bool) -> None:
+        show_ratio("peer", [1.0], [1.0])
+
+    CliRunner().invoke(benchmark, ["--quick"], catch_exceptions=False)
+    assert not history.HISTORY.exists()
+    CliRunner().invoke(benchmark, [], catch_exceptions=False)
+    assert history.HISTORY.exists()

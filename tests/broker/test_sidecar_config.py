@@ -224,20 +224,18 @@ sys.stdout.write('{"type": "RECORD", "stream": "a", "record": 1}\\n')
         sidecar(*printing(data), options=write_config(folder, state=True))
         assert report_of(folder).payload["state"] == {"at": 2, "token": "[redacted]"}
 
-    def test_a_state_that_is_not_text_ends_no_run(self, folder):
-        line = b'{"type": "STATE", "value": "\xff"}\n'
-        script = f"import sys; sys.stdout.buffer.write({line!r})"
-        done = sidecar(*python(script), options=write_config(folder, state=True))
-        assert (done.returncode, done.stdout, done.stderr) == (0, line, b"")
-        assert "state" not in report_of(folder).payload
-
-    def test_no_state_unless_asked_for(self, folder):
-        sidecar(*printing(STATE), options=write_config(folder, count=True))
-        assert "state" not in report_of(folder).payload
-
-    def test_a_large_state_is_left_out(self, folder):
-        data = STATE + b'{"type": "STATE", "value": "%b"}\n' % (b"x" * 70_000)
-        sidecar(*printing(data), options=write_config(folder, state=True))
+    @pytest.mark.parametrize(
+        ("data", "options"),
+        [
+            (b'{"type": "STATE", "value": "\xff"}\n', {"state": True}),
+            (STATE, {"count": True}),
+            (STATE + b'{"type": "STATE", "value": "%b"}\n' % (b"x" * 70_000), {"state": True}),
+        ],
+        ids=["not text", "not asked for", "large"],
+    )
+    def test_no_state_where_none_can_be_shown(self, folder, data, options):
+        done = sidecar(*printing(data), options=write_config(folder, **options))
+        assert (done.returncode, done.stdout, done.stderr) == (0, data, b"")
         assert "state" not in report_of(folder).payload
 
     def test_the_signal_that_ended_it(self, folder):

@@ -9,19 +9,12 @@ from balog.consumers import Retry
 from balog.consumers.running import failure_log
 from balog.event import Event
 from balog.topics import Message
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def monotonic(self) -> float:
-        return self.now
+from tests.waiting import Clock
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
+    clock = Clock(1000.0)
     monkeypatch.setattr(failure_log, "time", clock)
     return clock
 

@@ -16,13 +16,7 @@ from balog.consumers.ledgers.factory import MemoryLedger, NoLedger, SqliteLedger
 from balog.consumers.ledgers.ledger import DEFAULT_WINDOW, LedgerEntry
 from balog.testing.contracts import DurableLedgerContract, LedgerContract, OpenLedger
 from balog.topics.local import LocalTopics
-
-
-class Clock:
-    now = 1_800_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.waiting import Clock
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from balog.consumers.sink_adapter import SinkAdapter
 from balog.event import Event
 from balog.sinks import Delivery, SinkError, SinkOptions
 from balog.sinks.pagerduty import PagerDutySinkConfig
+from tests.waiting import Clock
 
 
 class ScriptedConfig(SinkOptions, kw_only=True):
@@ -57,19 +58,9 @@ class ScriptedSink:
         self._do()
 
 
-class Clock:
-    """Stands for the time module of what is tested."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-
 @pytest.fixture(autouse=True)
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
+    clock = Clock(1000.0)
     monkeypatch.setattr(module, "time", clock)
     monkeypatch.setattr("balog.common.backoff.random.random", lambda: 1.0)
     return clock

@@ -6,7 +6,8 @@ import pytest
 
 from balog.common.errors import ConfigError
 from balog.delivery import Dispatcher, backpressure, event_queue, worker
-from balog.sinks import Batching, Retrying, SinkError
+from balog.event import decode
+from balog.sinks import Batching, Retrying, SinkError, base
 from balog.sinks.store import StoreSinkConfig
 from tests.stand_ins.probe_sink import balanced, deliveries, probe, send
 from tests.waiting import wait_for
@@ -516,13 +517,16 @@ def test_every_event_is_accounted_for_whatever_a_sink_does(said, monkeypatch, se
         assert found.delivered == len(taken[which])
 
 
-def test_a_delivery_is_what_was_put(said):
+@pytest.mark.parametrize("asks", [False, True])
+def test_an_event_in_memory_is_decoded_once_and_only_if_its_sink_asks_for_it(said, monkeypatch, asks):
+    decoded, seen = [], []
+    monkeypatch.setattr(base, "decode_own", lambda body: decoded.append(body) or decode(body))
     sink, config = probe()
-    seen = []
-    sink.write = lambda batch: seen.extend(batch)
+    sink.write = lambda batch: seen.extend((each.event, each.event) if asks else each.body for each in batch)
     dispatcher = Dispatcher([config], said.append)
     sent = deliveries(10)
     for delivery in sent:
         dispatcher.put(delivery)
     close(dispatcher)
-    assert [tuple(item) for item in seen] == [tuple(item) for item in sent]
+    assert decoded == ([each.body for each in sent] if asks else [])
+    assert seen == [(each.event, each.event) if asks else each.body for each in sent]

@@ -12,7 +12,17 @@ from hypothesis import strategies as st
 
 from balog.analytics.reading.validation import normalize_line
 from balog.common.errors import EventError
-from balog.event import LEVELS, MAX_EVENT_BYTES, Event, Header, decode, encode, format_timestamp, parse_level
+from balog.event import (
+    LEVELS,
+    MAX_EVENT_BYTES,
+    Event,
+    Header,
+    decode,
+    decode_own,
+    encode,
+    format_timestamp,
+    parse_level,
+)
 
 OLD_EVENT = Path(__file__).parents[1] / "data" / "event-0.0.1.json"
 UTC = timezone.utc
@@ -77,7 +87,7 @@ class TestRoundTrip:
     def test_encoding_again_changes_no_byte(self, payload: dict[str, Any], context: dict[str, Any]) -> None:
         line = encode(decode(written(payload=payload, context=context)))
 
-        assert encode(decode(line)) == line
+        assert encode(decode(line)) == encode(decode_own(line)) == line
 
     def test_the_payload_keeps_its_bytes_however_it_was_spelled(self) -> None:
         payload = b'{"n": 1.50e2, "big": 123456789012345678901234567890, "e": "\\u00e9", "\\u0065f": 2}'

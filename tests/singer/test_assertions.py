@@ -10,16 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from balog.singer.assertions import TapAssertions
+from tests.waiting import Clock
 
 DAYS = [f"2026-01-{day:02}T00:00:00Z" for day in range(1, 10)]
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def schema(stream: str = "s", key: str | None = "at") -> dict[str, Any]:
@@ -37,7 +30,7 @@ def state(at: Any) -> dict[str, Any]:
 def problems(
     *messages: dict[str, Any], seconds: float = 1.0, is_complete: bool = True, **settings: Any
 ) -> list[tuple[str, str]]:
-    clock = Clock()
+    clock = Clock(0.0)
     assertions = TapAssertions(clock)
     assertions.begin(**settings)
     assertions.see(b"".join(json.dumps(message).encode() + b"\n" for message in messages))

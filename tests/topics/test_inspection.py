@@ -7,18 +7,12 @@ from balog.filters import Expression
 from balog.topics import Message, Received
 from balog.topics.inspection import NO_EVENT, NO_TYPE, inspect, look
 from balog.topics.memory import MemoryTopic
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.waiting import Clock
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
+    clock = Clock(0.0)
     monkeypatch.setattr("balog.topics.inspection.time.time", clock)
     return clock
 

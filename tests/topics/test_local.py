@@ -21,6 +21,7 @@ from balog.testing.contracts.topic_fixtures import ids, messages
 from balog.topics import DeadLetter, Message, open_topics, sqlite_file
 from balog.topics.local import LocalTopic, LocalTopics
 from tests.topics.retention import prune
+from tests.waiting import Clock
 
 
 class TestLocalTopicKeepsTheContract(TopicContract):
@@ -38,14 +39,6 @@ def home(tmp_path: Path) -> Iterator[LocalTopics]:
 @pytest.fixture
 def topic(home: LocalTopics) -> LocalTopic:
     return home.topic("orders")
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1_800_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from balog.testing.contracts import TopicContract
 from balog.testing.contracts.topic_fixtures import messages
 from balog.topics import Topics
 from balog.topics.memory import MemoryTopics
+from tests.waiting import Clock
 
 
 class TestMemoryTopicKeepsTheContract(TopicContract):
@@ -26,14 +27,6 @@ class TestMemoryTopicKeepsTheContract(TopicContract):
 
     def another(self, url: str, backend: Topics) -> AbstractContextManager[Topics]:
         return nullcontext(backend)
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1_800_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture

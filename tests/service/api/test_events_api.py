@@ -386,7 +386,7 @@ def test_a_fault_of_the_service_is_a_500_in_the_one_form_and_is_told_without_wha
 
     assert [answer.status for answer in answers] == [500] * 3
     assert all(answer.json().keys() == {"problem", "path"} for answer in answers)
-    assert len(said) == 2, "one that comes again and again is told once"
+    assert len(said) == 2, "one that comes again and again is reported once"
     assert "POST /v1/events: KeyError" in said[0]
     assert "GET /v1/status: KeyError" in said[1]
     assert "what was sent" not in "".join(said)

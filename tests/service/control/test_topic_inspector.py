@@ -10,16 +10,7 @@ from balog.event import Event, encode
 from balog.service.control import inspector as module
 from balog.service.control.inspector import TopicInspector, TypeCount
 from balog.topics import Message, open_topics
-
-
-class Clock:
-    """Seconds that pass when somebody says so."""
-
-    def __init__(self):
-        self.now = 1000.0
-
-    def __call__(self):
-        return self.now
+from tests.waiting import Clock
 
 
 @pytest.fixture
@@ -30,7 +21,7 @@ def home(tmp_path):
 
 @pytest.fixture
 def clock():
-    return Clock()
+    return Clock(1000.0)
 
 
 @pytest.fixture

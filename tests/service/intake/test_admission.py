@@ -5,19 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from balog.service.intake.admission import FlowControl
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.waiting import Clock
 
 
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(1000.0)
 
 
 def flow_of(limit: int, clock: Clock) -> FlowControl:
@@ -45,7 +38,7 @@ def test_what_is_behind_a_refused_event_does_not_overtake_it(clock: Clock) -> No
 
 
 def test_times_to_come_back_differ() -> None:
-    flow = FlowControl(100, Clock())
+    flow = FlowControl(100, Clock(1000.0))
     flow.admit("a", [1] * 50)
     assert len({flow.admit("a", [1])[1] for _ in range(20)}) > 10
 
@@ -90,7 +83,7 @@ REQUESTS = st.lists(
 
 @given(REQUESTS)
 def test_there_is_never_more_than_the_limit_and_what_ends_is_gone(requests: list[tuple[str, list[int], bool]]) -> None:
-    flow = flow_of(1000, Clock())
+    flow = flow_of(1000, Clock(1000.0))
     waiting: list[tuple[str, int, int]] = []
     for stream, sizes, ends in requests:
         taken, later = flow.admit(stream, sizes)

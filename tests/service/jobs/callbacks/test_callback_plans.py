@@ -9,6 +9,7 @@ from balog.service.jobs.callbacks.breaker import LONGEST, THRESHOLD, Breaker
 from balog.service.jobs.callbacks.consumer import dead_letter_reason, next_delay
 from balog.sinks.base import Retrying
 from balog.topics import Received
+from tests.waiting import Clock
 
 
 def callback(**options):
@@ -60,20 +61,13 @@ class TestDelays:
         assert said == "given up 2.0 h after it came, 7 attempts: example.com answered 500"
 
 
-class Clock:
-    now = 100.0
-
-    def __call__(self):
-        return self.now
-
-
 class TestBreaker:
     @pytest.fixture(autouse=True)
     def longest_delays(self, monkeypatch):
         monkeypatch.setattr("random.random", lambda: 1.0)
 
     def make(self):
-        clock = Clock()
+        clock = Clock(100.0)
         return Breaker(4.0, clock), clock
 
     def fail(self, breaker, clock, times):
