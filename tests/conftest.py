@@ -19,6 +19,7 @@ import pytest
 from balog.common import plugins
 from tests.spark_classes import spark_options
 from tests.stand_ins.packages import install_sinks
+from tests.waiting import Clock
 
 ROOT = Path(__file__).parents[1]
 SERVICES = os.environ.get("BALOG_SERVICES", "")
@@ -180,3 +181,9 @@ def spark() -> Generator[Any, None, None]:
     started = session("balog-tests", spark_sql_shuffle_partitions="2", spark_driver_memory="1g", **interpreted)
     yield started
     started.stop()
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """A clock that stands still until a test moves it."""
+    return Clock()

@@ -15,8 +15,6 @@ from balog.common.errors import BalogError, ConfigError
 from balog.consumers.consumer import CATEGORY, Consumer
 from balog.event import Event
 
-__all__ = ["ConsumerHub"]
-
 Ignore = str | Callable[[str], Any] | Sequence[str | Callable[[str], Any]]
 
 

@@ -12,8 +12,6 @@ from balog.consumers.operator import Operator
 from balog.event import Event
 from balog.topics.kafka import KafkaTopics
 
-__all__ = ["KafkaEngine"]
-
 
 class KafkaEngine(Engine):
     """An engine that receives from Kafka as members of a consumer group, which it leaves when a run is over.

@@ -10,8 +10,6 @@ from balog.consumers.hub import ConsumerHub
 from balog.consumers.operator import Operator
 from balog.topics.local import LocalTopics
 
-__all__ = ["LocalEngine"]
-
 
 class LocalEngine(Engine):
     """An engine that receives from a folder of local topics and closes it when a run is over.

@@ -9,8 +9,6 @@ from balog.common.errors import ConfigError
 from balog.consumers.consumer import Consumer
 from balog.event import Event
 
-__all__ = ["ConsumerOperator", "Operator"]
-
 
 class Operator(Protocol):
     """The interface of an operator. Any object with these two methods will do."""

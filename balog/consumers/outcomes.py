@@ -8,9 +8,6 @@ from collections.abc import Iterable, Mapping
 from balog.common.errors import BalogError, ConfigError
 from balog.event import Event
 
-__all__ = ["Halt", "PartialFailure", "Reject", "Requeue", "Retry"]
-
-
 _NO_REASON = "failed in its batch"
 
 

@@ -19,8 +19,6 @@ from balog.delivery.stats import SinkStats
 from balog.event import Event, encode
 from balog.sinks.base import Delivery, Sink, SinkConfig, SinkError
 
-__all__ = ["SinkAdapter"]
-
 CLOSE_SECONDS = 5.0
 """Seconds that closing waits for a busy sink; then it is abandoned, and its events are delivered again."""
 

@@ -11,8 +11,6 @@ from balog.consumers.operator import Operator
 from balog.event import Event
 from balog.topics.sqs import SqsTopics
 
-__all__ = ["SQSEngine"]
-
 
 class SQSEngine(Engine):
     """An engine that receives from SQS and closes its connections when a run is over.

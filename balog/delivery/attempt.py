@@ -41,7 +41,7 @@ def attempt(write: Callable[[Sequence[Delivery]], None], batch: Sequence[Deliver
         part = parts.pop()
         try:
             write(batch if len(part) == len(batch) else [batch[index] for index in part])
-        except Exception as raised:
+        except (Exception, SystemExit) as raised:  # which would end the thread and nothing else
             error = _checked(as_sink_error(raised), len(part))
         else:
             taken += len(part)
@@ -64,7 +64,7 @@ def attempt(write: Callable[[Sequence[Delivery]], None], batch: Sequence[Deliver
     return AttemptOutcome(taken, dead, [], error, unnamed)
 
 
-def as_sink_error(error: Exception) -> SinkError:
+def as_sink_error(error: BaseException) -> SinkError:
     """Return a sink's exception as a ``SinkError``."""
     return error if isinstance(error, SinkError) else SinkError(reason_of(error), retryable=False)
 
@@ -91,7 +91,7 @@ def _checked(error: SinkError, size: int) -> SinkError:
     return SinkError(reason, retryable=error.retryable, retry_after=error.retry_after)
 
 
-def reason_of(error: Exception) -> str:
+def reason_of(error: BaseException) -> str:
     """Return an error as one line. For errors other than ``SinkError`` the line begins with the type."""
     text = str(error) if isinstance(error, SinkError) else f"{type(error).__name__}: {error}"
     return redact_error(" ".join(text.split()))

@@ -7,8 +7,6 @@ import threading
 import time
 from collections.abc import Iterator
 
-__all__ = ["id_batch", "new_id"]
-
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _PAIRS = tuple(a + b for a in _DIGITS for b in _DIGITS)
 _ENDS = tuple(pair.encode() for pair in _PAIRS)

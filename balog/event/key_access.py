@@ -11,8 +11,6 @@ from msgspec import UNSET
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["KeyAccess"]
-
 
 class KeyAccess:
     """Gives access to a struct's fields by the keys of its JSON form, as in a dict: ``event["header"]["channel"]``.

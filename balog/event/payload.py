@@ -10,34 +10,6 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType, field
 from balog.common.errors import EventError, split_refusal
 from balog.event.event import Event
 
-__all__ = [
-    "AlertAcknowledgementPayload",
-    "AlertEvidence",
-    "AlertPayload",
-    "AlertSilencePayload",
-    "ConsumerFailurePayload",
-    "ExceptionInfo",
-    "ExpectedBand",
-    "FailedEventPayload",
-    "FailedEventProblem",
-    "Frame",
-    "LogPayload",
-    "MetricPayload",
-    "MetricValue",
-    "MetricsPayload",
-    "NullPayload",
-    "RunOutcome",
-    "RunPayload",
-    "RunStartedPayload",
-    "StatePayload",
-    "StreamCount",
-    "StreamSchemaPayload",
-    "log_payload",
-    "read",
-    "run_outcome",
-]
-
-
 _LARGEST = 1.7976931348623157e308
 Number = Annotated[float, Meta(ge=-_LARGEST, le=_LARGEST)]
 """A finite number, also as a string."""

@@ -12,8 +12,6 @@ from balog.common.errors import ConfigError
 if TYPE_CHECKING:
     from semantic_version import SimpleSpec, Version
 
-__all__ = ["parse_condition", "parse_version", "version_text"]
-
 _LONGEST = 256  # no sane version is longer
 _LARGEST = 10**9
 _PARTS = re.compile(r"(\d+)(?:\.(\d+))?(?:\.(\d+))?([-+].*)?", re.ASCII)

@@ -6,6 +6,7 @@ under its known names; what no name claims becomes a field.
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import msgspec
@@ -39,7 +40,11 @@ def read_json(line: str) -> LogLine | None:
         return None
     try:
         data = msgspec.json.decode(line)
-    except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        data = _of_python(line)
+    except RecursionError:
+        return None
+    if not isinstance(data, dict):
         return None
     if isinstance(data.get("text"), str) and isinstance(data.get("record"), dict):
         data = _of_loguru(data["text"], data["record"])
@@ -68,6 +73,15 @@ def read_json(line: str) -> LogLine | None:
     elif extra is not None:
         record.fields["extra"] = extra
     return record
+
+
+def _of_python(line: str) -> Any:
+    """Decode what Python's json writes and JSON does not have: NaN and Infinity, as texts, and half surrogate pairs."""
+    try:
+        text = json.dumps(json.loads(line, parse_constant=str), ensure_ascii=False)
+        return json.loads(text.encode("utf-8", "replace"), parse_constant=str)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _find(data: dict[str, Any], name: str) -> tuple[dict[str, Any], str] | None:

@@ -13,7 +13,7 @@ _MAX_SECRET_LINES = 100
 _KEY = re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----(?!.{0,8192}-----END )", re.DOTALL)
 _KEY_END = "-----END "
 _KEY_LINE = re.compile(r"(?=[A-Za-z]{0,76}[0-9+/=])[A-Za-z0-9+/]{1,76}={0,2}")  # base64, not a word
-_OPENING = re.compile(r"[=:]\s{0,4}[\"'`]|>\s{0,4}\Z")
+_OPENING = re.compile(r"[=:]\s{0,4}[ \t]{0,64}[\"'`]|>\s{0,4}[ \t]{0,64}\Z")
 _UNCLOSED = re.compile(r"([\"'`]{1,3})\[redacted\](?:</)?\Z|\[redacted\](</)\Z")
 
 

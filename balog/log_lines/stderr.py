@@ -277,12 +277,13 @@ class _Record:
         return self._report.is_open if self._report is not None else self._is_in_traceback and not self._exception
 
     def awaits(self, line: str) -> bool:
-        """Return whether the line is the last one of an unfinished traceback."""
+        """Return whether the line is the last one of an unfinished traceback; loguru leaves a line empty before it."""
+        before = next(filter(None, self.lines[:-3:-1]), "")
         return (
             self._is_in_traceback
             and not self._exception
             and not is_below_traceback(line)
-            and (is_below_traceback(self.lines[-1]) or _begins_traceback(self.lines[-1]))
+            and (is_below_traceback(before) or _begins_traceback(before))
             and line != ""
             and not line.startswith("{")
         )

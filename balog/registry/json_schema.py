@@ -51,7 +51,7 @@ class JsonValidator:
         worst_of_byte = (self._complexity.place_ns + self._complexity.byte_ns) * 1e-9
         # A payload of fewer bytes cannot take long, whatever is in it.
         self._short = MAX_SECONDS / worst_of_byte - 1 if self._deepest == _DEEPEST else 0
-        self._validator: Any = _validator(self.document, where)
+        self._validator: Any = checked_validator(self.document, where)
         self.is_valid: Callable[[Any], bool] = self._validator.is_valid
         self._decode = msgspec.json.Decoder().decode
 
@@ -107,7 +107,12 @@ def _deepest(complexity: Complexity) -> int:
     return max(1, int(log(_MAX_BRANCHED / complexity.size, complexity.branches)))
 
 
-def _validator(document: Any, where: str) -> Any:
+def checked_validator(document: Any, where: str = "") -> Any:
+    """Compile a schema.
+
+    Raises:
+        InvalidSchemaError: it is not valid; the error has the path and the reason.
+    """
     import jsonschema_rs
 
     try:

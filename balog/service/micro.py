@@ -26,9 +26,9 @@ from balog.service.settings import DocumentAccess, ServiceConfig
 from balog.sinks.service import Problem
 from balog.topics import Topics, open_topics
 
-__all__ = ["FailedEvent", "Micro"]
-
 _MAX_EVENTS = 100_000
+_UNKEPT = frozenset({"400", "405", "411", "413", "415", "431"})
+"""Statuses of requests that no retry changes."""
 
 
 class FailedEvent(Struct):
@@ -107,6 +107,7 @@ class Micro:
             self._clean()
             raise
         self._seen: set[str] = set()
+        self._unkept = Counter[str]()
         self.url = ""
         self.client: ServiceClient
         self.topics: Topics
@@ -149,18 +150,31 @@ class Micro:
         """Return the rejected events."""
         return [msgspec.convert(event.payload, FailedEvent) for event in self._read(FAILED_EVENTS_TOPIC)]
 
+    def unkept(self) -> Counter[str]:
+        """Return what was rejected without a failed event, by status: whole requests, and events that are too large."""
+        metrics = self._service.metrics
+        events, requests = Counter[str](), Counter[str]()
+        for (_, status, _), count in metrics.outcomes().items():
+            events[status] += count
+        for (path, status), count in metrics.requests().items():
+            requests[status] += count * (path == "/v1/events")
+        counts = (events | requests) - self._unkept  # a request with one event has its status
+        return Counter({status: count for status, count in counts.items() if status in _UNKEPT})
+
     def reset(self) -> None:
         """Forget all events: from now on, only later ones are returned."""
         for name in self.topics.names():
             self._seen.update(event.header.id for event in self._read(name))
+        self._unkept += self.unkept()
 
     def assert_no_failed_events(self) -> None:
-        """Fail if an event was rejected, with the problems of each.
+        """Fail if an event was rejected, with the problems of each, or a request.
 
         Raises:
-            AssertionError: at least one event was rejected.
+            AssertionError: at least one event or request was rejected.
         """
         lines = [str(failed) for failed in self.failed()]
+        lines += [f"{count} rejected with {status}, not kept" for status, count in self.unkept().items()]
         if lines:
             raise AssertionError(
                 f"{counted(len(lines), 'failed event')}:\n" + "\n".join(f"    {line}" for line in lines)

@@ -18,8 +18,6 @@ from balog.log.context import ProcessContext
 from balog.log.outputs import LogOutput
 from balog.log.recorder import OutputRoute, Recorder
 
-__all__ = ["Events", "capture_events"]
-
 _MAX_SHOWN = 20
 _MAX_NEAREST = 3
 _MAX_WIDTH = 300

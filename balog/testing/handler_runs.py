@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from balog.consumers import Consumer, ConsumerHub, EngineStats
     from balog.consumers.operator import Operator
 
-__all__ = ["assert_no_dead_letters", "publish", "run_until_empty"]
-
 _PAUSE = 0.001  # seconds between attempts, whatever the consumer asks for
 _BATCH_WAIT = 0.05  # seconds that a batch waits for more at most
 _MAX_SHOWN = 10

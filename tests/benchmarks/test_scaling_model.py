@@ -5,7 +5,7 @@ import random
 import pytest
 
 pytest.importorskip("numpy", reason="numpy is not installed")
-from benchmarks.scaling_model import Model, Place, Prediction, Run, error, fit, medians_of
+from benchmarks.scaling_model import Model, Place, Prediction, Run, error, medians_of
 
 
 def needed(place: Place, noise: float = 0.0, seed: int = 0) -> Prediction:
@@ -61,34 +61,3 @@ def test_unshared_time_is_start_and_commits_and_the_rest_over_the_cores() -> Non
     model = Model([Run(place, needed(place)) for place in places((1, 4))])
     place = Place("load", 8, 8, 16, 2, 2.0, 3, 1)
     assert model.unshared(place) == pytest.approx(needed(place).seconds)
-
-
-def test_a_term_that_would_be_negative_is_left_out() -> None:
-    law = fit([{"start": 1, "GB": size} for size in (1, 2, 3, 4)], [10, 9, 8, 7])
-    assert law.terms["GB"] == 0
-    assert 7 < law.terms["start"] < 10
-
-
-def test_the_first_counts_of_terms_that_can_not_be_told_apart() -> None:
-    law = fit([{"start": size, "GB": size} for size in (1, 2, 4)], [2, 4, 8])
-    assert law.at({"start": 100, "GB": 100}) == pytest.approx(200)
-    assert law.terms["start"] == pytest.approx(2, rel=1e-3)
-
-
-def test_what_is_always_nothing_stays_nothing() -> None:
-    law = fit([{"start": 1, "GB": size} for size in (1, 2)], [0, 0])
-    assert law.at({"start": 1, "GB": 1000}) == pytest.approx(0, abs=1e-9)
-
-
-def test_medians_are_those_of_one_place() -> None:
-    one, other = Place("load", 1, 1, 2, 1, 1.0, 1, 1), Place("load", 2, 2, 4, 1, 1.0, 1, 1)
-    runs = [Run(one, Prediction(n, n * 10, 1, 2, 3, {"events": n})) for n in (1, 9, 3)]
-    made = {run.place: run.found for run in medians_of([*runs, Run(other, Prediction(5, 5, 5, 5, 5, {}))])}
-    assert made[one] == Prediction(3, 30, 1, 2, 3, {"events": 3})
-    assert made[other].processor == 5
-
-
-def test_an_error_is_a_part_of_what_was_measured() -> None:
-    assert error(115, 100) == pytest.approx(0.15)
-    assert error(0, 0) == 0
-    assert error(1, 0) == float("inf")

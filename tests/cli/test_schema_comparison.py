@@ -55,6 +55,18 @@ def test_what_breaks_is_named(types: Path) -> None:
     assert "the least version is 2.0.0" in done.stderr
 
 
+@pytest.mark.parametrize("names", [("bad.json", "order/1.0.0.json"), ("order/1.0.0.json", "bad.json")])
+def test_a_schema_that_is_none_is_named_with_its_place(types: Path, names: tuple[str, str]) -> None:
+    (types / "bad.json").write_text(json.dumps(with_properties(note={"pattern": "(?<=x)y"})))
+    done = run("check", *names)
+
+    assert done.exit_code == 2
+    assert done.stderr == (
+        "balog schema: bad.json: $.properties.note.pattern: is no pattern that runs in linear time: no look-around, "
+        "no back reference\n"
+    )
+
+
 def test_too_small_a_step_is_refused(types: Path) -> None:
     done = run("check", "order/1.0.0.json", "order/1.0.1.json")
 

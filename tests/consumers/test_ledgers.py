@@ -19,11 +19,6 @@ from balog.topics.local import LocalTopics
 from tests.waiting import Clock
 
 
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
 class TestSqliteLedger(DurableLedgerContract):
     @pytest.fixture
     def open_ledger(self, tmp_path: Path) -> OpenLedger:

@@ -14,6 +14,15 @@ from balog.sinks import Delivery, SinkError
 BATCH = [Delivery(event, encode(event)) for event in (Event.new("a", {"cls_type": "x", "n": n}) for n in range(4))]
 
 
+@pytest.mark.parametrize("raised", [ValueError("no"), SystemExit("no")])
+def test_what_a_sink_raises_makes_dead_letters_and_ends_no_thread(raised: BaseException) -> None:
+    def write(batch: Sequence[Delivery]) -> None:
+        raise raised
+
+    outcome = attempt(write, BATCH)
+    assert outcome.dead == {number: f"{type(raised).__name__}: no" for number in range(4)}
+
+
 @pytest.mark.parametrize(
     "named",
     [

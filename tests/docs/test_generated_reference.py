@@ -102,7 +102,9 @@ def is_inside_another(key: str, schema: Any, page: str) -> bool:
 class TestPython:
     @pytest.mark.parametrize("name", python_reference.MODULES)
     def test_the_page_has_every_public_name(self, name: str) -> None:
-        public = {each for each in importlib.import_module(name).__dict__.get("__all__", ()) if each[:2] != "__"}
+        members = vars(importlib.import_module(name))
+        own = [each for each, value in members.items() if getattr(value, "__module__", "") == name and each[0] != "_"]
+        public = {each for each in members.get("__all__", own) if each[:2] != "__"}
         page = PYTHON[f"reference/python/{name}.md"]
         described = set(re.findall(r"^::: \S*\.(\w+)$", page, re.M)) | set(re.findall(r"^- \[`(\w+)`\]", page, re.M))
 

@@ -24,6 +24,7 @@ from balog.log.values.json_values import (
     safe_str,
 )
 from balog.log.values.value_encoder import ValueEncoder
+from tests.log.test_logger import Hostile
 
 
 def encode_unchanged(value: Any) -> bytes:
@@ -47,21 +48,6 @@ class Point(msgspec.Struct):
 class Order:
     number: int
     rest: Any = None
-
-
-class Hostile:
-    """Raises in whatever one asks it."""
-
-    def __repr__(self) -> str:
-        raise RuntimeError("no")
-
-    __str__ = __hash__ = __repr__  # type: ignore[assignment]
-
-    def __eq__(self, other: object) -> bool:
-        raise RuntimeError("no")
-
-    def __bool__(self) -> bool:
-        raise RuntimeError("no")
 
 
 class HostileDict(dict[str, Any]):

@@ -45,6 +45,27 @@ class TestRealTaps:
         assert failure["exc_text"].startswith("Traceback (most recent call last):\n  File")
         assert failure["exc_text"].endswith("\nRuntimeError: HTTP 500 from source")
 
+    def test_loguru_with_values_in_its_traceback(self):
+        """Given what loguru prints by default, with an empty line before the error, then all frames are there."""
+        trace = (
+            'Traceback (most recent call last):\n\n> File "/a.py", line 5, in <module>\n    f(0)\n    └ <function>\n\n'
+            '  File "/a.py", line 3, in f\n    return 1/x\n           └ 0\n\nZeroDivisionError: division by zero'
+        )
+        line = "2026-11-28 13:30:34.136 | {} | __main__:<module>:7 - {}\n"
+        text = line.format("ERROR   ", "it broke") + trace + "\n" + line.format("INFO    ", "after")
+        broken, after = events_of(text.encode())
+        assert (broken.payload["message"], broken.payload["exc_text"]) == ("it broke", trace)
+        assert broken.payload["exception"] == {"type": "ZeroDivisionError", "message": "division by zero"}
+        assert gist(after) == ("INFO", "after")
+
+    @pytest.mark.parametrize(
+        ("value", "field"), [("NaN", "NaN"), ("[-Infinity]", ["-Infinity"]), (r'"\ud800"', "?"), ("1e999", "Infinity")]
+    )
+    def test_json_that_only_python_writes_is_a_record_of_its_own(self, value, field):
+        _, event = events_of(b'INFO:root:J\n{"level": "CRITICAL", "msg": "odd", "v": %b}\n' % value.encode())
+        assert gist(event) == ("CRITICAL", "odd")
+        assert event.payload.get("fields", {}).get("v") == field
+
     def test_what_meltano_has_a_tap_print(self):
         """Given bare messages, as Meltano sets up a tap that it runs, then metrics are metrics all the same."""
         point = b'{"type":"counter","metric":"record_count","value":3,"tags":{"stream":"users","pid":7,"context":{}}}'

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import urllib3
 from click.testing import CliRunner
 
 from balog.cli import main
@@ -60,6 +61,27 @@ def test_what_is_refused_is_counted_under_its_stream_and_shown_without_control_c
     assert all(text.isprintable() for text in (line, hostile, novel))
     assert "novel\N{REPLACEMENT CHARACTER}[31m" in novel
     assert counts == {("sales", "422", ""): 2, ("", "422", ""): 1}
+
+
+@pytest.mark.parametrize(
+    ("body", "status"), [(b"{bad", 400), (b'"q\\ud800"', 400), (b'{"a": "%b"}' % (b"x" * (1 << 20)), 413)]
+)
+def test_what_no_failed_event_can_keep_is_rejected_too(registry: Path, body: bytes, status: int) -> None:
+    with Micro(registry) as micro:
+        micro.client.send([ORDER])
+        micro.assert_no_failed_events()
+        answer = urllib3.request("POST", f"{micro.url}/v1/events", body=body)
+        assert (answer.status, micro.failed()) == (status, [])
+        with pytest.raises(AssertionError, match=f"1 rejected with {status}"):
+            micro.assert_no_failed_events()
+        micro.reset()
+        micro.assert_no_failed_events()
+
+
+def test_a_body_that_is_rejected_whole_fails_the_command() -> None:
+    code = "import os, urllib3; urllib3.request('POST', os.environ['BALOG_SERVICE'] + '/v1/events', body=b'{bad')"
+    done = CliRunner().invoke(main, ["micro", "--", sys.executable, "-c", code])
+    assert (done.exit_code, "0 events accepted, 1 rejected" in done.stderr) == (1, True)
 
 
 def test_without_a_registry_unknown_types_are_taken() -> None:

@@ -39,7 +39,7 @@ class Answer:
     status: int = 200
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
-    trouble: Literal["", "hang", "reset", "close", "half"] = ""
+    trouble: Literal["", "hang", "reset", "close", "half", "status", "header"] = ""
 
 
 class HttpStandIn:
@@ -168,6 +168,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if answer.trouble == "reset":
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         if answer.trouble in ("hang", "reset", "close"):
+            self.close_connection = True
+            return
+        if answer.trouble in ("status", "header"):
+            self.wfile.write(b"HTTP/1.1 200" if answer.trouble == "status" else b"HTTP/1.1 200 OK\r\nContent-Le")
             self.close_connection = True
             return
         body = b"" if self.command == "HEAD" else answer.body

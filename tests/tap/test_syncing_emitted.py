@@ -46,9 +46,7 @@ class TestTwoStreamsOfOneSource:
     def test_what_is_not_selected_is_left_out(self) -> None:
         assert sync(self._tap(), selected=["contacts"]).shape() == ["SCHEMA contacts", "contacts 1", "contacts 2"]
 
-    def test_neither_bookmark_moves_when_the_source_fails(self) -> None:
-        tap = Tap("tap-cool")
-
+    def test_neither_bookmark_moves_when_the_source_fails(self, tap: Tap) -> None:
         @tap.stream("contacts")
         def contacts(context: Any) -> Any:
             context.emit({"id": 10, "updated": _day(4)}, stream="leads")
@@ -61,15 +59,13 @@ class TestTwoStreamsOfOneSource:
         assert ran.ids("leads") == [10]
         assert "updated" not in ran.state["bookmarks"].get("leads", {})
 
-    def test_a_record_for_a_stream_of_its_own_brings_its_schema_along(self) -> None:
-        tap = Tap("tap-cool")
+    def test_a_record_for_a_stream_of_its_own_brings_its_schema_along(self, tap: Tap) -> None:
         tap.stream("one")(lambda context: context.emit({"id": 20}, stream="two"))
         tap.stream("two")(lambda: [{"id": 21}])
 
         assert sync(tap).shape() == ["SCHEMA one", "SCHEMA two", "two 20", "SCHEMA two", "two 21"]
 
-    def test_a_record_for_a_stream_with_substreams_brings_their_schemas_along(self) -> None:
-        tap = Tap("tap-cool")
+    def test_a_record_for_a_stream_with_substreams_brings_their_schemas_along(self, tap: Tap) -> None:
         tap.stream("one")(lambda context: context.emit([{"id": 20}, {"id": 21}], stream="two"))
         tap.stream("two")(lambda: [{"id": 22}])
         tap.stream("three", parent="two")(lambda parent: [{"id": parent["id"] + 10}])
@@ -91,29 +87,25 @@ class TestTwoStreamsOfOneSource:
             name for what, name in named if what == "ended"
         )
 
-    def test_a_substream_that_was_emitted_for_before_its_parent_starts_once(self) -> None:
-        tap = Tap("tap-cool")
+    def test_a_substream_that_was_emitted_for_before_its_parent_starts_once(self, tap: Tap) -> None:
         tap.stream("one")(lambda context: [context.to("three", {"id": 1}), context.to("two", {"id": 2})])
         tap.stream("two", select=False)(lambda: iter(()))
         tap.stream("three", parent="two")(lambda parent: [{"id": parent["id"] + 10}])
 
         assert sync(tap).shape() == ["SCHEMA one", "SCHEMA three", "three 1", "three 12", "SCHEMA three"]
 
-    def test_lists_may_hold_records_of_both(self) -> None:
-        tap = Tap("tap-cool")
+    def test_lists_may_hold_records_of_both(self, tap: Tap) -> None:
         tap.stream("orders")(lambda context: iter([[{"id": 1}, context.to("lines", {"id": 11})], [{"id": 2}]]))
         tap.add(Stream("lines", source_stream="orders"))
 
         assert sync(tap).shape()[2:] == ["orders 1", "lines 11", "orders 2"]
 
-    def test_an_unknown_stream_is_a_fault(self) -> None:
-        tap = Tap("tap-cool")
+    def test_an_unknown_stream_is_a_fault(self, tap: Tap) -> None:
         tap.stream("one")(lambda context: context.emit({"id": 20}, stream="too"))
 
         assert sync(tap).failures == ["one: there is no stream 'too' to emit for; there are: one"]
 
-    def test_what_it_writes_for_a_stream_with_a_source_leaves_that_ones_bookmark(self) -> None:
-        tap = Tap("tap-cool")
+    def test_what_it_writes_for_a_stream_with_a_source_leaves_that_ones_bookmark(self, tap: Tap) -> None:
         tap.stream("one")(lambda context: context.emit({"id": 20, "updated": _day(9)}, stream="two"))
 
         @tap.stream("two", replication_key="updated", bookmark_strategy=tap.every_n(1))

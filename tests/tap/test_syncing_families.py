@@ -29,9 +29,7 @@ def _contacts(tap: Tap, *days: int, **settings: Any) -> Stream:
 
 
 class TestSubstreams:
-    def test_schemas_come_first_parents_before_children_and_records_after_those_they_belong_to(self) -> None:
-        tap = Tap("tap-cool")
-
+    def test_schemas_come_first_parents_before_children_and_records_after_those_they_belong_to(self, tap: Tap) -> None:
         contacts = _contacts(tap, 1, 2)
 
         @contacts.substream("notes")
@@ -48,8 +46,7 @@ class TestSubstreams:
             *("contacts 2", "notes 20", "files 200", "files 201"),
         ]
 
-    def test_a_parent_that_is_not_selected_is_walked_and_not_written(self) -> None:
-        tap = Tap("tap-cool")
+    def test_a_parent_that_is_not_selected_is_walked_and_not_written(self, tap: Tap) -> None:
         contacts = _contacts(tap, 1, 2, replication_key="updated", bookmark_strategy=tap.every_n(1))
         contacts.substream("notes")(lambda parent: [{"id": parent["id"] * 10}])
 
@@ -58,16 +55,14 @@ class TestSubstreams:
         assert ran.shape() == ["SCHEMA notes", "notes 10", "notes 20"]
         assert "updated" not in ran.state["bookmarks"].get("contacts", {})
 
-    def test_a_child_that_is_not_selected_is_not_asked(self) -> None:
-        tap = Tap("tap-cool")
+    def test_a_child_that_is_not_selected_is_not_asked(self, tap: Tap) -> None:
         contacts = _contacts(tap, 1)
         asked: list[Any] = []
         contacts.substream("notes")(lambda parent: asked.append(parent))
 
         assert (sync(tap, selected=["contacts"]).code, asked) == (0, [])
 
-    def test_the_parent_is_as_its_source_gave_it(self) -> None:
-        tap = Tap("tap-cool")
+    def test_the_parent_is_as_its_source_gave_it(self, tap: Tap) -> None:
         given = {"id": 1, "hidden": object()}
         seen: list[Any] = []
         stream = tap.stream("contacts", after=lambda record: None)(lambda: [given])
@@ -77,8 +72,7 @@ class TestSubstreams:
 
         assert seen[0][0] is seen[0][1] is given
 
-    def test_each_parent_is_asked_with_the_childs_bookmark_of_the_start(self) -> None:
-        tap = Tap("tap-cool")
+    def test_each_parent_is_asked_with_the_childs_bookmark_of_the_start(self, tap: Tap) -> None:
         contacts = _contacts(tap, 1, 2, 3)
         since: list[Any] = []
 
@@ -92,8 +86,7 @@ class TestSubstreams:
         assert since == [_day(5)] * 3
         assert ran.state["bookmarks"]["notes"]["updated"] == _day(19)
 
-    def test_a_failed_child_is_not_asked_again_and_keeps_its_parents_bookmark_back(self) -> None:
-        tap = Tap("tap-cool")
+    def test_a_failed_child_is_not_asked_again_and_keeps_its_parents_bookmark_back(self, tap: Tap) -> None:
         contacts = _contacts(tap, 1, 2, 3, replication_key="updated", bookmark_strategy=tap.every_n(1))
         asked = []
 
@@ -112,8 +105,7 @@ class TestSubstreams:
         assert (asked, ran.ids("contacts"), ran.ids("files")) == ([1, 2], [1, 2, 3], [100, 200, 300])
         assert ran.state["bookmarks"]["contacts"] == {"updated": _day(1)}
 
-    def test_the_next_run_gives_what_the_failed_child_missed(self) -> None:
-        tap = Tap("tap-cool")
+    def test_the_next_run_gives_what_the_failed_child_missed(self, tap: Tap) -> None:
         broken = [True]
 
         @tap.stream("contacts", replication_key="updated", bookmark_strategy=tap.every_n(1))
@@ -134,9 +126,10 @@ class TestSubstreams:
         assert {*first.ids("notes"), *second.ids("notes")} == {10, 20, 30}
         assert second.state["bookmarks"]["contacts"] == {"updated": _day(3)}
 
-    def test_a_long_child_lets_states_out_up_to_the_parent_before(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_long_child_lets_states_out_up_to_the_parent_before(
+        self, monkeypatch: pytest.MonkeyPatch, tap: Tap
+    ) -> None:
         monkeypatch.setattr("balog.tap.syncing.stream_sync._FLUSH_SECONDS", 0.0)
-        tap = Tap("tap-cool")
         contacts = _contacts(tap, 1, 2, replication_key="updated", bookmark_strategy=tap.every_n(1000))
         contacts.substream("notes")(lambda parent: ({"id": parent["id"] * 10 + n} for n in range(3)))
 
@@ -146,8 +139,7 @@ class TestSubstreams:
         assert ran.messages[second + 1]["type"] == "STATE"
         assert ran.messages[second + 1]["value"]["bookmarks"]["contacts"] == {"updated": _day(1)}
 
-    def test_walking_ends_when_there_is_nobody_left_to_walk_for(self) -> None:
-        tap = Tap("tap-cool")
+    def test_walking_ends_when_there_is_nobody_left_to_walk_for(self, tap: Tap) -> None:
         walked = []
 
         @tap.stream("contacts")
@@ -162,8 +154,7 @@ class TestSubstreams:
 
         assert (ran.code, walked) == (1, [0])
 
-    def test_a_child_without_end_holds_nothing_in_memory(self) -> None:
-        tap = Tap("tap-cool")
+    def test_a_child_without_end_holds_nothing_in_memory(self, tap: Tap) -> None:
         contacts = _contacts(tap, 1)
         asked = []
 
@@ -178,10 +169,9 @@ class TestSubstreams:
         assert (ran.ids("notes"), len(asked)) == ([0, 1, 2], 3)
 
     def test_the_children_of_a_record_that_was_set_aside_are_asked_for(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tap: Tap
     ) -> None:
         monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-        tap = Tap("tap-cool")
         rows: list[dict[str, Any]] = [{"id": 1}, {"id": "two", "updated": _day(1)}, {"id": 3, "updated": _day(2)}]
         stream = tap.stream("contacts", replication_key="updated")(lambda: iter(rows))
         stream.substream("notes")(lambda parent: [{"id": 9, "name": str(parent["id"])}])
@@ -191,8 +181,7 @@ class TestSubstreams:
         assert ran.ids("contacts") == [3]
         assert [note["name"] for note in ran.records("notes")] == ["1", "two", "3"]
 
-    def test_a_parent_that_is_walked_may_have_times_that_are_none(self) -> None:
-        tap = Tap("tap-cool")
+    def test_a_parent_that_is_walked_may_have_times_that_are_none(self, tap: Tap) -> None:
         rows = [{"id": 1, "updated": _day(1)}, {"id": 2, "updated": "2026-99-99T99:99:99Z"}]
         stream = tap.stream("contacts", replication_key="updated")(lambda: iter(rows))
         stream.substream("notes")(lambda parent: [{"id": parent["id"]}])
@@ -201,8 +190,7 @@ class TestSubstreams:
 
         assert (ran.ids("notes"), ran.failures) == ([1, 2], [])
 
-    def test_a_position_waits_until_all_parents_are_done(self) -> None:
-        tap = Tap("tap-cool")
+    def test_a_position_waits_until_all_parents_are_done(self, tap: Tap) -> None:
         asked = []
         stream = _contacts(tap, 1, 2, 3, replication_key="updated", bookmark_strategy=tap.every_n(1))
 
@@ -219,8 +207,7 @@ class TestSubstreams:
 
 
 class TestCurrentlySyncing:
-    def test_it_names_the_substream_that_is_read_and_then_its_parent_again(self) -> None:
-        tap = Tap("tap-cool")
+    def test_it_names_the_substream_that_is_read_and_then_its_parent_again(self, tap: Tap) -> None:
         contacts = _contacts(tap, 1, 2)
 
         @contacts.substream("notes")
@@ -239,8 +226,7 @@ class TestCurrentlySyncing:
             *("contacts", "files", "notes", "files", "notes", "contacts", "deals", None)
         ]
 
-    def test_an_interrupted_run_names_it_and_the_next_one_begins_there(self) -> None:
-        tap = Tap("tap-cool")
+    def test_an_interrupted_run_names_it_and_the_next_one_begins_there(self, tap: Tap) -> None:
         tap.stream("deals")(lambda: [{"id": 1}])
         stop, hook = stopping(2)
         _contacts(tap, 1, 2).substream("notes", after=hook)(lambda parent: [{"id": parent["id"] * 10}])
@@ -248,8 +234,7 @@ class TestCurrentlySyncing:
         assert (first.code, first.state["currently_syncing"]) == (143, "notes")
         assert sync(tap, first.state).shape()[0] == "SCHEMA contacts"
 
-    def test_a_substream_that_fails_gives_the_name_back(self) -> None:
-        tap = Tap("tap-cool")
+    def test_a_substream_that_fails_gives_the_name_back(self, tap: Tap) -> None:
         _contacts(tap, 1, 2).substream("notes")(lambda parent: 1 / 0)
         ran = sync(tap)
         assert ran.code == 1
@@ -257,8 +242,7 @@ class TestCurrentlySyncing:
 
 
 class TestContext:
-    def test_a_first_run_begins_at_the_start_date(self) -> None:
-        tap = Tap("tap-cool")
+    def test_a_first_run_begins_at_the_start_date(self, tap: Tap) -> None:
         seen: list[Any] = []
         tap.stream("contacts", replication_key="updated")(
             lambda context: seen.append((context.bookmark, context.start_date, context.is_first_run))
@@ -309,10 +293,9 @@ class TestContext:
         assert ran.ids("id") == [*range(len(rows))]
 
     @pytest.mark.parametrize("stored", ["2026-11-20T00:00:00.000000Z", "2026-11-20", "2026-11-20T05:00:00+02:00"])
-    def test_a_time_in_the_state_for_a_date_key_loses_no_row_of_its_day(self, stored: str) -> None:
+    def test_a_time_in_the_state_for_a_date_key_loses_no_row_of_its_day(self, stored: str, tap: Tap) -> None:
         """Other toolkits write such states."""
         rows = [{"day": f"2026-11-{day}"} for day in (19, 20, 21)]
-        tap = Tap("tap-cool")
         schema = {"properties": {"day": {"type": "string", "format": "date"}}}
         tap.stream("days", replication_key="day", schema=schema)(
             lambda context: [row for row in rows if row["day"] >= context.bookmark]
@@ -322,8 +305,7 @@ class TestContext:
 
         assert [record["day"] for record in ran.records()] == ["2026-11-20", "2026-11-21"]
 
-    def test_the_lookback_is_for_asking_alone(self) -> None:
-        tap = Tap("tap-cool")
+    def test_the_lookback_is_for_asking_alone(self, tap: Tap) -> None:
         seen: list[Any] = []
         tap.stream("contacts", replication_key="updated", lookback=3600)(lambda context: seen.append(context.bookmark))
 
@@ -332,8 +314,7 @@ class TestContext:
         assert seen == ["2026-01-08T23:00:00Z"]
         assert ran.state["bookmarks"]["contacts"] == {"updated": _day(9)}
 
-    def test_it_knows_what_is_selected(self) -> None:
-        tap = Tap("tap-cool")
+    def test_it_knows_what_is_selected(self, tap: Tap) -> None:
         seen: list[Any] = []
         tap.stream("contacts", key_properties=["id"], metadata={("properties", "name"): {"selected": False}})(
             lambda context: seen.append((context.selected, context.metadata["table-key-properties"]))
@@ -343,8 +324,7 @@ class TestContext:
 
         assert seen == [(frozenset(SCHEMA["properties"]) - {"name"}, ["id"])]
 
-    def test_one_instant_for_the_whole_run(self) -> None:
-        tap = Tap("tap-cool")
+    def test_one_instant_for_the_whole_run(self, tap: Tap) -> None:
         seen: list[datetime] = []
         tap.stream("one", "two")(lambda context: seen.append(context.now))
 
@@ -353,9 +333,7 @@ class TestContext:
         assert seen[0] is seen[1]
         assert seen[0].tzinfo is timezone.utc
 
-    def test_a_window_that_is_over_is_in_the_state_also_without_order(self) -> None:
-        tap = Tap("tap-cool")
-
+    def test_a_window_that_is_over_is_in_the_state_also_without_order(self, tap: Tap) -> None:
         @tap.stream("contacts", replication_key="updated", is_sorted=False)
         def contacts(context: Any) -> Any:
             for end in (3, 6):
@@ -369,8 +347,7 @@ class TestContext:
         marks = [state["bookmarks"].get("contacts", {}).get("updated") for state in ran.states]
         assert marks == [None, _day(4), _day(7), _day(7), _day(7)]
 
-    def test_a_stream_may_have_a_client_of_its_own(self) -> None:
-        tap = Tap("tap-cool")
+    def test_a_stream_may_have_a_client_of_its_own(self, tap: Tap) -> None:
         tap.client(lambda config: "the tap's")
         tap.stream("one", client=lambda config: config["other"])(lambda client: [{"id": 1, "name": client}])
         tap.stream("two")(lambda context: [{"id": 2, "name": context.client}])

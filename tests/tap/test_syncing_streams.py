@@ -29,14 +29,12 @@ def _numbered(tap: Tap, *names: str) -> None:
 
 
 class TestOrder:
-    def test_streams_run_as_they_were_declared_each_with_its_schema_first(self) -> None:
-        tap = Tap("tap-cool")
+    def test_streams_run_as_they_were_declared_each_with_its_schema_first(self, tap: Tap) -> None:
         _numbered(tap, "one", "two")
 
         assert sync(tap).shape() == ["SCHEMA one", "one 1", "one 2", "SCHEMA two", "two 1", "two 2"]
 
-    def test_what_is_not_selected_is_not_asked(self) -> None:
-        tap = Tap("tap-cool")
+    def test_what_is_not_selected_is_not_asked(self, tap: Tap) -> None:
         asked = []
         tap.stream("one", "two")(lambda context: asked.append(context.stream))
 
@@ -44,16 +42,14 @@ class TestOrder:
 
         assert asked == ["two"]
 
-    def test_the_state_says_which_stream_is_being_synced_and_none_at_the_end(self) -> None:
-        tap = Tap("tap-cool")
+    def test_the_state_says_which_stream_is_being_synced_and_none_at_the_end(self, tap: Tap) -> None:
         _numbered(tap, "one", "two")
 
         said = [state.get("currently_syncing") for state in sync(tap).states]
 
         assert said == ["one", "one", "two", "two", None]
 
-    def test_a_run_goes_on_at_the_stream_at_which_the_one_before_was_interrupted(self) -> None:
-        tap = Tap("tap-cool")
+    def test_a_run_goes_on_at_the_stream_at_which_the_one_before_was_interrupted(self, tap: Tap) -> None:
         _numbered(tap, "one", "two", "three")
 
         ran = sync(tap, {"currently_syncing": "two"})
@@ -61,16 +57,14 @@ class TestOrder:
         assert [word for word in ran.shape() if "SCHEMA" in word] == ["SCHEMA two", "SCHEMA three", "SCHEMA one"]
 
     @pytest.mark.parametrize("at", ["gone", "not_selected"])
-    def test_it_begins_at_the_first_when_that_stream_is_not_synced(self, at: str) -> None:
-        tap = Tap("tap-cool")
+    def test_it_begins_at_the_first_when_that_stream_is_not_synced(self, at: str, tap: Tap) -> None:
         _numbered(tap, "one", "two", "not_selected")
 
         ran = sync(tap, {"currently_syncing": at}, selected=["one", "two"])
 
         assert ran.shape()[0] == "SCHEMA one"
 
-    def test_interrupted_at_a_substream_means_its_parent(self) -> None:
-        tap = Tap("tap-cool")
+    def test_interrupted_at_a_substream_means_its_parent(self, tap: Tap) -> None:
         _numbered(tap, "one")
         _numbered(tap, "two")
         tap.stream("below", parent="two")(lambda: ())
@@ -80,10 +74,8 @@ class TestOrder:
 
 class TestFailures:
     def test_the_other_streams_run_and_the_failed_ones_are_told_at_the_end(
-        self, capsys: pytest.CaptureFixture[str]
+        self, capsys: pytest.CaptureFixture[str], tap: Tap
     ) -> None:
-        tap = Tap("tap-cool")
-
         @tap.stream("bad")
         def bad() -> Any:
             yield {"id": 1}
@@ -99,8 +91,7 @@ class TestFailures:
         lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("CRITICAL")]
         assert lines == ["CRITICAL bad: it is broken", "CRITICAL worse: KeyError: 'key'"]
 
-    def test_each_is_an_event_with_its_exception(self, capsys: pytest.CaptureFixture[str]) -> None:
-        tap = Tap("tap-cool")
+    def test_each_is_an_event_with_its_exception(self, capsys: pytest.CaptureFixture[str], tap: Tap) -> None:
         tap.stream("bad")(lambda: 1 / 0)
 
         sync(tap)
@@ -110,9 +101,7 @@ class TestFailures:
         assert event["payload"]["message"] == "bad: division by zero"
         assert event["payload"]["exception"]["type"] == "ZeroDivisionError"
 
-    def test_what_looks_like_a_secret_is_not_said(self, capsys: pytest.CaptureFixture[str]) -> None:
-        tap = Tap("tap-cool")
-
+    def test_what_looks_like_a_secret_is_not_said(self, capsys: pytest.CaptureFixture[str], tap: Tap) -> None:
         @tap.stream("bad")
         def bad() -> Any:
             raise ValueError("GET /contacts?access_token=abcdefghijklmnop gave 401")
@@ -121,9 +110,7 @@ class TestFailures:
 
         assert "abcdefghijklmnop" not in capsys.readouterr().err
 
-    def test_records_before_a_failure_count_where_they_come_in_order(self) -> None:
-        tap = Tap("tap-cool")
-
+    def test_records_before_a_failure_count_where_they_come_in_order(self, tap: Tap) -> None:
         @tap.stream("contacts", replication_key="updated", bookmark_strategy=tap.every_n(100))
         def contacts() -> Any:
             yield from _rows(1, 2, 3)
@@ -132,9 +119,7 @@ class TestFailures:
         assert sync(tap).state["bookmarks"] == {"contacts": {"updated": _day(3)}}
 
     @pytest.mark.parametrize("settings", [{}, {"is_sorted": False}])
-    def test_and_do_not_where_nobody_says_so(self, settings: dict[str, Any]) -> None:
-        tap = Tap("tap-cool")
-
+    def test_and_do_not_where_nobody_says_so(self, settings: dict[str, Any], tap: Tap) -> None:
         @tap.stream("contacts", replication_key="updated", **settings)
         def contacts() -> Any:
             yield from _rows(1, 3)
@@ -148,8 +133,7 @@ class TestFailures:
         ("error", "said"),
         [(PermissionError("wrong password"), "wrong password"), (SystemExit(2), "its source ended the process (2)")],
     )
-    def test_a_client_that_cannot_be_made_is_not_tried_again(self, error: BaseException, said: str) -> None:
-        tap = Tap("tap-cool")
+    def test_a_client_that_cannot_be_made_is_not_tried_again(self, error: BaseException, said: str, tap: Tap) -> None:
         tried = []
 
         @tap.client
@@ -166,16 +150,14 @@ class TestFailures:
         assert (tried, ran.ids()) == ([1], [1])
 
     @pytest.mark.parametrize("item", [({"id": 1}, {"id": 2}), iter([{"id": 1}])])
-    def test_a_page_that_is_no_list_is_a_fault_of_the_tap(self, item: Any) -> None:
-        tap = Tap("tap-cool")
+    def test_a_page_that_is_no_list_is_a_fault_of_the_tap(self, item: Any, tap: Tap) -> None:
         tap.stream("contacts")(lambda: [item])
 
         ran = sync(tap)
 
         assert ran.failures[0].endswith(f"yielded a {type(item).__name__}: expected a record, or a list of them")
 
-    def test_a_source_that_ends_the_process_is_a_failed_stream(self) -> None:
-        tap = Tap("tap-cool")
+    def test_a_source_that_ends_the_process_is_a_failed_stream(self, tap: Tap) -> None:
         tap.stream("one")(lambda: sys.exit(3))
         _numbered(tap, "two")
 
@@ -184,8 +166,7 @@ class TestFailures:
         assert ran.failures == ["one: its source ended the process (3)"]
         assert ran.ids("two") == [1, 2]
 
-    def test_a_generator_is_closed_at_a_record_that_fails(self) -> None:
-        tap = Tap("tap-cool")
+    def test_a_generator_is_closed_at_a_record_that_fails(self, tap: Tap) -> None:
         closed = []
 
         @tap.stream("contacts", policy="fail")
@@ -200,7 +181,7 @@ class TestFailures:
 
         assert (ran.code, ran.ids(), closed) == (1, [], [1])
 
-    def test_output_that_nobody_takes_is_no_fault_of_a_stream(self) -> None:
+    def test_output_that_nobody_takes_is_no_fault_of_a_stream(self, tap: Tap) -> None:
         class Broken(Messages):
             def records(self, stream: str, version: int | None = None, **_: Any) -> Any:
                 def write(record: Any) -> None:
@@ -208,7 +189,6 @@ class TestFailures:
 
                 return write
 
-        tap = Tap("tap-cool")
         asked = []
 
         @tap.stream("one", "two")
@@ -222,8 +202,7 @@ class TestFailures:
 
 
 class TestBookmarksThatDoNotFit:
-    def test_a_bookmark_of_another_kind_fails_its_stream_alone_and_observers_hear_of_it(self) -> None:
-        tap = Tap("tap-cool")
+    def test_a_bookmark_of_another_kind_fails_its_stream_alone_and_observers_hear_of_it(self, tap: Tap) -> None:
         watching = Watching()
         tap.stream("contacts", replication_key="updated")(lambda: _rows(1))
         _numbered(tap, "other")
@@ -240,12 +219,10 @@ class TestBookmarksThatDoNotFit:
 
 
 class TestErrorsWithoutText:
-    def test_an_error_whose_text_cannot_be_made_fails_its_stream_alone(self) -> None:
+    def test_an_error_whose_text_cannot_be_made_fails_its_stream_alone(self, tap: Tap) -> None:
         class Mute(Exception):
             def __str__(self) -> str:
                 raise ValueError("no text")
-
-        tap = Tap("tap-cool")
 
         @tap.stream("contacts")
         def contacts() -> Any:
@@ -261,8 +238,7 @@ class TestErrorsWithoutText:
 
 
 class TestStopping:
-    def test_the_record_in_hand_is_written_and_the_stream_is_kept(self) -> None:
-        tap = Tap("tap-cool")
+    def test_the_record_in_hand_is_written_and_the_stream_is_kept(self, tap: Tap) -> None:
         stop, hook = stopping(2)
         tap.stream("contacts", replication_key="updated", bookmark_strategy=tap.every_n(100), after=hook)(
             lambda: iter(_rows(1, 2, 3))
@@ -275,8 +251,7 @@ class TestStopping:
         assert ran.state == {"currently_syncing": "contacts", "bookmarks": {"contacts": {"updated": _day(2)}}}
 
     @pytest.mark.parametrize("is_polite", [True, False])
-    def test_a_source_that_ends_for_it_is_not_at_its_end(self, is_polite: bool) -> None:
-        tap = Tap("tap-cool")
+    def test_a_source_that_ends_for_it_is_not_at_its_end(self, is_polite: bool, tap: Tap) -> None:
         stop = Stop()
 
         @tap.stream("contacts", replication_key="updated", is_sorted=False)
@@ -295,8 +270,7 @@ class TestStopping:
         assert (ran.code, ran.state["currently_syncing"]) == (143, "contacts")
         assert not ran.state["bookmarks"].get("contacts")
 
-    def test_in_a_substream_the_parents_bookmark_is_that_of_the_record_before(self) -> None:
-        tap = Tap("tap-cool")
+    def test_in_a_substream_the_parents_bookmark_is_that_of_the_record_before(self, tap: Tap) -> None:
         stop, hook = stopping(3)
         tap.stream("contacts", replication_key="updated", bookmark_strategy=tap.every_n(1))(lambda: iter(_rows(1, 2)))
         tap.stream("notes", parent="contacts", after=hook)(
@@ -308,8 +282,7 @@ class TestStopping:
         assert ran.ids() == [1, 11, 12, 2, 21]
         assert ran.state["bookmarks"]["contacts"] == {"updated": _day(1)}
 
-    def test_failures_before_are_told(self, capsys: pytest.CaptureFixture[str]) -> None:
-        tap = Tap("tap-cool")
+    def test_failures_before_are_told(self, capsys: pytest.CaptureFixture[str], tap: Tap) -> None:
         stop, hook = stopping(1)
         tap.stream("bad")(lambda: 1 / 0)
         tap.stream("contacts", after=hook)(lambda: [{"id": 1}, {"id": 2}])
@@ -321,8 +294,7 @@ class TestStopping:
 
 
 class TestObservers:
-    def test_they_hear_of_each_stream_what_came_of_it(self) -> None:
-        tap = Tap("tap-cool")
+    def test_they_hear_of_each_stream_what_came_of_it(self, tap: Tap) -> None:
         watching = Watching()
         _numbered(tap, "good")
         tap.stream("bad")(lambda: open(os.devnull + "/none"))  # noqa: SIM115
@@ -339,8 +311,7 @@ class TestObservers:
             ("ended", "bad", 0, 0, 0, f"bad: [Errno 20] Not a directory: '{os.devnull}/none'"),
         ]
 
-    def test_records_made_after_the_bookmark_are_new(self) -> None:
-        tap = Tap("tap-cool")
+    def test_records_made_after_the_bookmark_are_new(self, tap: Tap) -> None:
         watching = Watching()
         tap.stream("contacts", replication_key="updated", created_key="created")(
             lambda: [
@@ -355,8 +326,7 @@ class TestObservers:
 
         assert watching.told[-1] == ("ended", "contacts", 4, 1, 2, None)
 
-    def test_nobody_knows_without_a_created_key(self) -> None:
-        tap = Tap("tap-cool")
+    def test_nobody_knows_without_a_created_key(self, tap: Tap) -> None:
         watching = Watching()
         tap.stream("contacts", replication_key="updated")(lambda: _rows(4))
 
@@ -366,8 +336,7 @@ class TestObservers:
 
 
 class TestLimits:
-    def test_so_many_records_of_each_stream_and_no_bookmark(self) -> None:
-        tap = Tap("tap-cool")
+    def test_so_many_records_of_each_stream_and_no_bookmark(self, tap: Tap) -> None:
         tap.stream("contacts", replication_key="updated")(lambda: iter(_rows(1, 2, 3)))
         _numbered(tap, "other")
         tap.stream("few", replication_key="updated")(lambda: iter(_rows(1)))
@@ -462,8 +431,7 @@ class TestPages:
 
         assert (ran.code, ran.ids()) == (0, [1, 3, 4])
 
-    def test_nor_when_what_was_declared_fails_in_its_middle(self) -> None:
-        tap = Tap("tap-cool")
+    def test_nor_when_what_was_declared_fails_in_its_middle(self, tap: Tap) -> None:
         tap.stream("rows", replication_key="id", bookmark_strategy=lambda record, count: record["name"] == "")(
             lambda: iter([[{"id": 1, "name": "a"}, {"id": 2, "name": "b"}], [{"id": 3, "name": "c"}, {"id": 4}]])
         )
@@ -529,9 +497,7 @@ class TestAReplicationKeyThatTheUserChose:
         assert seen == [(True, None)]
         assert observer.told[-1] == ("ended", "contacts", 2, 2, 0, None)
 
-    def test_nothing_is_kept_under_its_name(self) -> None:
-        tap = Tap("tap-cool")
-
+    def test_nothing_is_kept_under_its_name(self, tap: Tap) -> None:
         @tap.stream("contacts", replication_key="updated", metadata=self.FREE)
         def contacts(context: Any) -> Any:
             context.keep("created", 1)

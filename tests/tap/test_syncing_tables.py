@@ -13,9 +13,7 @@ from tests.tap.syncs import sync
 
 
 class TestFullTables:
-    def test_records_carry_the_version_that_is_activated_at_the_end(self) -> None:
-        tap = Tap("tap-cool")
-
+    def test_records_carry_the_version_that_is_activated_at_the_end(self, tap: Tap) -> None:
         @tap.stream("contacts")
         def contacts(context: Any) -> Any:
             with context.full_table():
@@ -30,9 +28,7 @@ class TestFullTables:
         assert second["version"] == first["version"]
         assert "version" not in ran.state["bookmarks"]["contacts"]
 
-    def test_nothing_is_activated_when_the_body_fails(self) -> None:
-        tap = Tap("tap-cool")
-
+    def test_nothing_is_activated_when_the_body_fails(self, tap: Tap) -> None:
         @tap.stream("contacts")
         def contacts(context: Any) -> Any:
             with context.full_table():
@@ -43,8 +39,7 @@ class TestFullTables:
 
         assert ran.shape() == ["SCHEMA contacts", "contacts 1"]
 
-    def test_one_that_can_go_on_does_so_with_its_version(self) -> None:
-        tap = Tap("tap-cool")
+    def test_one_that_can_go_on_does_so_with_its_version(self, tap: Tap) -> None:
         broken = [True]
 
         @tap.stream("contacts")
@@ -98,10 +93,9 @@ class TestFullTables:
         assert _without_version(second.state["bookmarks"]["rows"]) == {"initial_full_table_complete": True}
 
     def test_rows_of_before_stay_when_records_were_set_aside(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tap: Tap
     ) -> None:
         monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-        tap = Tap("tap-cool")
 
         @tap.stream("rows")
         def rows(context: Any) -> Any:
@@ -113,8 +107,7 @@ class TestFullTables:
         assert ran.shape() == ["SCHEMA rows", "rows 1"]
         assert "rows: the rows of the previous version are kept" in capsys.readouterr().err
 
-    def test_a_body_that_ends_because_the_run_does_activates_nothing(self) -> None:
-        tap = Tap("tap-cool")
+    def test_a_body_that_ends_because_the_run_does_activates_nothing(self, tap: Tap) -> None:
         stop = Stop()
 
         @tap.stream("rows")
@@ -130,9 +123,7 @@ class TestFullTables:
 
         assert (ran.code, ran.shape()) == (143, ["SCHEMA rows", "rows 0"])
 
-    def test_one_is_not_within_another(self) -> None:
-        tap = Tap("tap-cool")
-
+    def test_one_is_not_within_another(self, tap: Tap) -> None:
         @tap.stream("rows")
         def rows(context: Any) -> Any:
             with context.full_table():
@@ -145,9 +136,7 @@ class TestFullTables:
         assert ran.shape() == ["SCHEMA rows", "rows 1"]
         assert ran.failures[0].endswith("full_table() within full_table()")
 
-    def test_what_is_returned_out_of_it_would_come_after_its_end(self) -> None:
-        tap = Tap("tap-cool")
-
+    def test_what_is_returned_out_of_it_would_come_after_its_end(self, tap: Tap) -> None:
         @tap.stream("rows")
         def rows(context: Any) -> Any:
             with context.full_table():
@@ -333,8 +322,7 @@ class TestLogBased:
         assert (second.code, second.ids(), third.ids()) == (1, [0, 1, 2], [3, 4])
         assert self._target(first, second, third) == log.rows()
 
-    def test_children_that_are_newly_selected_get_a_snapshot_too(self) -> None:
-        tap = Tap("tap-cool")
+    def test_children_that_are_newly_selected_get_a_snapshot_too(self, tap: Tap) -> None:
         asked = []
 
         @tap.stream("rows", replication_method="LOG_BASED")

@@ -20,15 +20,13 @@ def _schemas(tap: Tap) -> dict[str, Any]:
 
 
 class TestSchema:
-    def test_of_a_stream_that_is_declared_later(self) -> None:
-        tap = Tap("tap-cool")
+    def test_of_a_stream_that_is_declared_later(self, tap: Tap) -> None:
         tap.schema("contacts", SCHEMA)
         tap.stream("contacts")(lambda: ())
 
         assert _schemas(tap) == {"contacts": SCHEMA}
 
-    def test_by_a_function_of_the_client(self) -> None:
-        tap = Tap("tap-cool")
+    def test_by_a_function_of_the_client(self, tap: Tap) -> None:
         tap.stream("contacts")(lambda: ())
 
         @tap.schema("contacts")
@@ -37,8 +35,7 @@ class TestSchema:
 
         assert _schemas(tap)["contacts"]["title"] == "client contacts"
 
-    def test_of_all_streams_asked_once(self) -> None:
-        tap = Tap("tap-cool")
+    def test_of_all_streams_asked_once(self, tap: Tap) -> None:
         asked = []
         tap.stream("contacts", "leads")(lambda: ())
         tap.stream("own", schema={"type": "object", "title": "own"})(lambda: ())
@@ -51,15 +48,13 @@ class TestSchema:
         assert [schema["title"] for schema in _schemas(tap).values()] == ["contacts", "leads", "own"]
         assert asked == ["client"]
 
-    def test_a_stream_without_one_is_told_at_the_start(self) -> None:
-        tap = Tap("tap-cool")
+    def test_a_stream_without_one_is_told_at_the_start(self, tap: Tap) -> None:
         tap.stream("contacts")(lambda: ())
 
         with pytest.raises(TapError, match=r"stream 'contacts' \(.*:\d+\): has no schema; call tap\.schema\('c"):
             tap.link()
 
-    def test_of_a_stream_that_there_is_not(self) -> None:
-        tap = Tap("tap-cool")
+    def test_of_a_stream_that_there_is_not(self, tap: Tap) -> None:
         tap.stream("contacts")(lambda: ())
         tap.schema("contact", SCHEMA)
 
@@ -68,8 +63,7 @@ class TestSchema:
 
 
 class TestMetadata:
-    def test_a_visitor_sees_each_node_with_its_name_path_and_level(self) -> None:
-        tap = Tap("tap-cool")
+    def test_a_visitor_sees_each_node_with_its_name_path_and_level(self, tap: Tap) -> None:
         tap.stream("contacts", "leads", key_properties=["id"], schema=SCHEMA)(lambda: ())
         seen = []
 
@@ -87,8 +81,7 @@ class TestMetadata:
 
 
 class TestHooks:
-    def test_after_changes_records_and_leaves_them_out(self) -> None:
-        tap = Tap("tap-cool")
+    def test_after_changes_records_and_leaves_them_out(self, tap: Tap) -> None:
         tap.stream("contacts")(lambda: [{"id": 1}, {"id": 2}])
 
         @tap.after("contacts")
@@ -97,8 +90,7 @@ class TestHooks:
 
         assert sync(tap).records() == [{"id": 2, "name": "!"}]
 
-    def test_a_bookmark_of_its_own(self) -> None:
-        tap = Tap("tap-cool")
+    def test_a_bookmark_of_its_own(self, tap: Tap) -> None:
         tap.stream("contacts", replication_key="updated")(
             lambda: [{"id": 1, "updated": None, "created": "2026-01-02T00:00:00Z"}]
         )
@@ -152,9 +144,8 @@ class TestHooks:
         run(first.state)
         assert began == [None, last]
 
-    def test_a_bookmark_function_reads_the_record_of_the_source(self) -> None:
+    def test_a_bookmark_function_reads_the_record_of_the_source(self, tap: Tap) -> None:
         """Given that all it reads is deselected or renamed, then it still has it; a lookback applies."""
-        tap = Tap("tap-cool")
         began: list[Any] = []
         schema = {"type": "object", "properties": {"id": {"type": "integer"}, "meta": {"type": "object"}}}
 
@@ -174,8 +165,7 @@ class TestHooks:
         assert Sync(tap, {}, catalog, State(ran.state), Messages()).run() == 0
         assert began == [None, "2026-01-01T23:00:00Z"]
 
-    def test_a_bookmark_function_and_for_each_exclude_each_other(self) -> None:
-        tap = Tap("tap-cool")
+    def test_a_bookmark_function_and_for_each_exclude_each_other(self, tap: Tap) -> None:
         tap.stream("contacts", for_each=list, replication_key="updated", schema={})(lambda item: ())
         tap.bookmark("contacts")(lambda record: 1)
         with pytest.raises(TapError, match="for_each= and bookmark_of= exclude each other"):

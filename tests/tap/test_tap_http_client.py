@@ -15,6 +15,7 @@ import pytest
 import trustme
 
 from balog.common.errors import ConfigError
+from balog.common.token_bucket import TokenBucket
 from balog.tap.credentials import cookie
 from balog.tap.errors import SourceError
 from balog.tap.http import Client, HttpError, Policy, Response
@@ -318,12 +319,18 @@ def test_each_request_is_timed_with_its_endpoint_and_status(server: HttpStandIn,
     ]
 
 
-def test_requests_keep_to_the_rate(server: HttpStandIn) -> None:
-    with Client(server.url, rate=50) as client:
-        began = time.monotonic()
-        for _ in range(4):
-            client.get()
-        assert time.monotonic() - began >= 3 / 50
+def test_requests_keep_to_the_rate_and_no_turn_passes_while_the_first_connection_is_set_up(
+    server: HttpStandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[str] = []
+    opened, take = Connections._open, TokenBucket.take
+    monkeypatch.setattr(Connections, "_open", lambda self: steps.append("open") or opened(self))
+    monkeypatch.setattr(TokenBucket, "take", lambda self: steps.append("turn") or take(self))
+    monkeypatch.setattr("balog.tap.http.client.pause", lambda seconds: steps.append("wait" if seconds > 50 else ""))
+    with Client(server.url, rate=0.01) as client:
+        client.get()
+        client.get()
+    assert steps == ["open", "turn", "turn", "wait"]
 
 
 @pytest.mark.parametrize(

@@ -42,11 +42,6 @@ def topic(home: LocalTopics) -> LocalTopic:
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
 def aging(tmp_path: Path, clock: Clock) -> Iterator[LocalTopic]:
     with LocalTopics(tmp_path / "aging", retention=100, clock=clock, uptime=clock) as home:
         yield home.topic("orders")

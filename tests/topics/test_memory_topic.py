@@ -29,11 +29,6 @@ class TestMemoryTopicKeepsTheContract(TopicContract):
         return nullcontext(backend)
 
 
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
 def test_a_lease_runs_out_by_the_clock_that_was_given(clock: Clock) -> None:
     topic = MemoryTopics(clock).topic("t")
     topic.publish(messages("a"))

@@ -17,6 +17,7 @@ from balog.registry import Registry, Schema
 from balog.registry.comparing import CompatibilityReport, Mode, compare_in_child, least_version
 from balog.registry.comparing.comparison import document_of
 from balog.registry.names import order, parse_file_name
+from balog.registry.schema import InvalidSchemaError
 
 _report = reporter("balog schema")
 
@@ -68,8 +69,12 @@ def check(
             history = [_schema(schemas[0], registry, new.type, message)]
         else:
             history = _history(registry, new, registry_place.place)
-    for schema in (*history, new):
-        document_of(schema)  # raises for one that is not valid
+    names = list(schemas) if is_pair else [f"{one.type}/{one.version}" for one in history] + [schemas[-1]]
+    for name, schema in zip(names, (*history, new)):
+        try:
+            document_of(schema)
+        except InvalidSchemaError as error:
+            raise InvalidSchemaError(error.reason, name, error.path) from None
     verdict = compare_in_child(history, new, mode, open=is_open, is_pair=is_pair)
     least = least_version(history, verdict) if all(one.version for one in history) else None
     too_small = bool(least and new.version) and order(new.version) < order(least)

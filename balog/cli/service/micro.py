@@ -71,11 +71,15 @@ def command(
         failed = micro.failed()[before:]
         counts = micro.taken()
         kinds = ", ".join(f"{name} {count}" for name, count in counts.most_common(_MAX_LINES))
-        _report(f"{counted(counts.total(), 'event')} accepted{f' ({kinds})' if kinds else ''}, {len(failed)} rejected")
+        unkept = micro.unkept()
+        rejected = len(failed) + unkept.total()
+        _report(f"{counted(counts.total(), 'event')} accepted{f' ({kinds})' if kinds else ''}, {rejected} rejected")
+        for status, count in unkept.items():
+            _report(f"{counted(count, 'request or event', 'were')} rejected with {status}")
         if cmd:
             for one in failed[:_MAX_LINES]:
                 _report(f"rejected: {one}")
-    sys.exit(code or bool(failed))
+    sys.exit(code or bool(rejected))
 
 
 def _run(cmd: Sequence[str], url: str) -> int:

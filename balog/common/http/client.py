@@ -124,6 +124,8 @@ class HttpClient:
             )
             try:
                 data = b"" if method == "HEAD" else self._read(answer)
+                if not answer.headers:  # a status line or a header that was cut looks like a whole answer
+                    raise urllib3.exceptions.ProtocolError
             finally:
                 # Unread bytes would be taken for the beginning of the connection's next answer.
                 answer.release_conn() if answer.isclosed() else answer.close()

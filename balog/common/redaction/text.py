@@ -44,6 +44,7 @@ _ENTITY = re.compile(r"&(?:amp;)?(?:#|quot;|apos;|lt;|gt;|equals;|colon;)")
 
 _ATTRIBUTES = r"(?:\s{1,4}[\w:.\-]{1,64}=(?:\"[^\"<>]{0,256}\"|'[^'<>]{0,256}')){0,8}"
 _COLOR = r"\x1b\[[\d;]{0,16}m"  # of a terminal
+_SPACE = r"\s{0,4}[ \t]{0,64}"  # aligned values have many
 
 
 class SecretText:
@@ -74,7 +75,7 @@ class SecretText:
         self._named = re.compile(
             rf"(?:(?P<name>{by_first(names.expressions)})|(?P<exact>{by_first(names.exact_expressions)}))"
             rf"\d{{0,6}}(?:\[\d{{1,6}}\])?(?:(?P<xml>{_ATTRIBUTES}>)|(?P<close>(?:[\\\"'`\])]|%\d\d|%\dd|{_COLOR}){{0,6}})"
-            rf"(?:\s{{0,4}}(?P<sep>=>|:=|={{1,2}}|:|%\d[ad])\s{{0,4}}(?:(?:{_COLOR}){{1,4}}\s{{0,4}})?|(?P<loose>[\s,]\s{{0,4}})))"
+            rf"(?:{_SPACE}(?P<sep>=>|:=|={{1,2}}|:|%\d[ad]){_SPACE}(?:(?:{_COLOR}){{1,4}}{_SPACE})?|(?P<loose>[\s,]{_SPACE})))"
         )
 
     def redact(self, text: str, rules: list[str] | None = None) -> str:

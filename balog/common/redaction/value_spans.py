@@ -27,9 +27,9 @@ _FLAG = re.compile(r"(?:\A|[\s\"'=\[(,])--[\w.-]{0,64}\Z")
 _PROSE = re.compile(r"(?:is|are|was|must|needs?|has|cannot|can't|requires?|or|and|not|with|without) [a-z-]")
 _BEFORE_PAIR = re.compile(r"\([bBuUrR]{0,2}\\{0,7}[\"'][\w.\-]{0,64}\Z")
 _BEFORE_NAMED = re.compile(
-    r"\b(?:name|key|field|header|param|parameter|variable)\\{0,7}[\"']\s{0,4}:\s{0,4}\\{0,7}[\"'][\w.\-]{0,64}\Z"
+    r"\b(?:name|key|field|header|param|parameter|variable)\\{0,7}[\"']\s{0,64}:\s{0,64}\\{0,7}[\"'][\w.\-]{0,64}\Z"
 )
-_VALUE_KEY = re.compile(r"\s{0,4}\\{0,7}[\"']value\\{0,7}[\"']\s{0,4}:\s{0,4}")
+_VALUE_KEY = re.compile(r"\s{0,64}\\{0,7}[\"']value\\{0,7}[\"']\s{0,64}:\s{0,64}")
 _INPUT_VALUE = re.compile(r"[^\n]{0,400}?\binput_value=")
 
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-__all__ = ["DEFAULT_WINDOW", "Ledger", "LedgerEntry", "remembers"]
-
 DEFAULT_WINDOW = 4 * 86400.0
 """Seconds that an entry is kept at least: SQS's default retention."""
 

@@ -17,8 +17,6 @@ from balog.log.logger import get_logger
 from balog.log.values.exceptions import type_name
 from balog.topics import Received
 
-__all__ = ["FailureEvents"]
-
 _MAX_REASON = 1000
 
 

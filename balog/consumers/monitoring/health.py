@@ -17,8 +17,6 @@ from balog.consumers.monitoring.metrics_hook import MetricsHook
 if TYPE_CHECKING:
     from balog.sinks.measuring.scrape_server import PageAnswer, PageServer
 
-__all__ = ["Watch", "read_address"]
-
 STALE = 30.0
 """Seconds without a turn of its main loop after which an engine counts as dead; it turns every second."""
 

@@ -9,8 +9,6 @@ from contextlib import contextmanager
 
 from balog.common.errors import complain
 
-__all__ = ["at_end", "running"]
-
 _lock = threading.Lock()
 _callbacks: list[Callable[[], object]] = []
 _runs = 0

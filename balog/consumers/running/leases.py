@@ -11,8 +11,6 @@ from balog.consumers.queueing.delivery import MessageDelivery, Subscription
 from balog.consumers.queueing.scheduling import Schedule
 from balog.topics.lease_clock import uptime
 
-__all__ = ["LeaseKeeper", "extend"]
-
 log = logging.getLogger("balog.consumers")
 
 

@@ -19,8 +19,6 @@ from balog.log.recorder import Recorder
 from balog.log.values import exceptions
 from balog.log.values.json_values import safe_str
 
-__all__ = ["capture_uncaught", "capture_warnings"]
-
 _thread = threading.local()
 _WANTED = (KeyboardInterrupt, SystemExit)  # a requested end of the program
 _PRINTING = ("warnings", "_py_warnings", "logging")  # modules that define Python's own ways to show a warning

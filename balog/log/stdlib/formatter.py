@@ -15,8 +15,6 @@ from balog.log.recorder import Recorder
 from balog.log.stdlib.records import Naming, fallback_payload, read_record
 from balog.log.values.json_values import safe_str
 
-__all__ = ["EventFormatter"]
-
 
 class EventFormatter(logging.Formatter):
     """Formats a record as the event that ``EventHandler`` would write, for any other handler.

@@ -17,8 +17,6 @@ from balog.log.stdlib.records import Naming, fallback_payload, read_record
 from balog.log.values.json_values import safe_str
 from balog.log.values.validation import PayloadError
 
-__all__ = ["EventHandler"]
-
 _thread = threading.local()
 _OWN_THREADS = "balog "
 

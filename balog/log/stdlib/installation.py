@@ -11,8 +11,6 @@ from typing import Any
 from balog.log.stdlib.capture import capture_uncaught, capture_warnings
 from balog.log.stdlib.handler import EventHandler
 
-__all__ = ["install", "keep_through_singer_python"]
-
 
 def install(
     root_level: int | str | None = "INFO",

@@ -28,8 +28,6 @@ from balog.log.values.encoding import message_text, payload_of
 from balog.log.values.json_values import safe_str
 from balog.singer.messages import metric_payload, parse_log, to_event
 
-__all__ = ["EventParts", "Naming", "fallback_payload", "read_record"]
-
 _STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
 _METRIC_NAMES = frozenset({"metric", "metric_info"})
 _EVENT_KEYS = frozenset({"schema", "header", "payload"})

@@ -10,8 +10,8 @@ from typing import Any
 
 from balog.registry.complexity import measure_complexity
 from balog.registry.json_compiler import compile_schema
+from balog.registry.json_schema import checked_validator
 from balog.registry.reasons import json_path
-from balog.registry.schema import InvalidSchemaError
 from balog.registry.subschemas import copy_schema, resolve
 
 DEEPEST = 40
@@ -58,10 +58,7 @@ class SchemaDocument:
         self._moved: Any = None
         self._canonical: dict[tuple[int, ...], Any] = {}
         self._kept: list[Node] = []  # keeps nodes alive, so that no id is reused
-        try:
-            compile_schema(self.root)
-        except (ValueError, RecursionError) as error:
-            raise InvalidSchemaError(f"not a JSON Schema: {str(error).splitlines()[0][:200]}") from None
+        checked_validator(self.root)
 
     def intersect(self, node: Node, definitions: Mapping[str, Any]) -> SchemaDocument:
         """Return the intersection with another node, whose references lead to ``definitions``."""

@@ -89,14 +89,13 @@ class ServiceMetrics:
             with self._lock:
                 setattr(self._stats, name, getattr(self._stats, name) + count)
 
-    def outcomes(self) -> dict[tuple[str, str, str], int]:
+    def outcomes(self) -> dict[tuple[str, ...], int]:
         """Return the number of events by stream, status and store."""
-        return {
-            (one.labels["stream"], one.labels["status"], one.labels["store"]): int(one.value)
-            for family in self._events.collect()
-            for one in family.samples
-            if one.name.endswith("_total")
-        }
+        return _counts(self._events, "stream", "status", "store")
+
+    def requests(self) -> dict[tuple[str, ...], int]:
+        """Return the number of requests by path and status."""
+        return _counts(self._requests, "path", "status")
 
     def describe(self) -> list[Any]:
         """Return no metrics; prometheus-client calls this first."""
@@ -107,3 +106,12 @@ class ServiceMetrics:
         with self._lock:
             samples = [*self._stats.samples()]
         yield from families_of([*samples, *self._samples()])
+
+
+def _counts(counter: Any, *labels: str) -> dict[tuple[str, ...], int]:
+    return {
+        tuple(sample.labels[label] for label in labels): int(sample.value)
+        for family in counter.collect()
+        for sample in family.samples
+        if sample.name.endswith("_total")
+    }

@@ -190,6 +190,7 @@ class Client:
         """Send a request and follow redirects; return the last request as it was sent, and its response."""
         subject = f"{request.method} {endpoint}"
         for _ in range(_MAX_REDIRECTS + 1):
+            self.connections.open()  # may take a second, in which a turn would pass
             self._wait_for_turn()
             sent = authorize(self._auth, request)
             response = self._timed(sent, endpoint)

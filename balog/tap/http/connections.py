@@ -83,9 +83,7 @@ class Connections:
         """
         import urllib3
 
-        with self._lock:
-            if self._pool is None:
-                self._pool = self._open()
+        self.open()
         while True:
             try:
                 return self._exchange(request)
@@ -93,6 +91,16 @@ class Connections:
                 cause = _cause(error)
                 if not isinstance(cause, _ClosedMeanwhileError) or not request.is_repeatable:
                     raise cause from None
+
+    def open(self) -> None:
+        """Make the pool of connections, once.
+
+        Raises:
+            ConfigError: the environment's proxy cannot be used.
+        """
+        with self._lock:
+            if self._pool is None:
+                self._pool = self._open()
 
     def close(self) -> None:
         """Close the connections that are not in use."""

@@ -40,7 +40,7 @@ def streams_file(package: str, api: ApiDescription) -> str:
 
 
 def _stream(plan: StreamPlan) -> str:
-    settings: dict[str, Any] = {"path": plan.path.lstrip("/")}
+    settings: dict[str, Any] = {"path": plan.path.lstrip("/") or "/"}
     settings |= {"params": plan.params} if plan.params else {}
     settings |= {"items": plan.items} if plan.items else {}
     settings |= {"paging": plan.paging} if plan.paging else {}

@@ -97,6 +97,8 @@ class TestNoAnswer:
             ("reset", "the connection broke: Connection reset by peer"),
             ("close", "the connection broke"),
             ("half", "the connection broke"),
+            ("status", "the connection broke"),
+            ("header", "the connection broke"),
         ],
     )
     def test_a_server_that_breaks_off_is_tried_again(self, http_server, clients, trouble, said):

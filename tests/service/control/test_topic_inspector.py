@@ -10,18 +10,12 @@ from balog.event import Event, encode
 from balog.service.control import inspector as module
 from balog.service.control.inspector import TopicInspector, TypeCount
 from balog.topics import Message, open_topics
-from tests.waiting import Clock
 
 
 @pytest.fixture
 def home(tmp_path):
     with open_topics(f"local:{tmp_path / 'topics'}") as opened:
         yield opened
-
-
-@pytest.fixture
-def clock():
-    return Clock(1000.0)
 
 
 @pytest.fixture

@@ -1,16 +1,10 @@
 """How much of each stream may wait, and when to come back."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from balog.service.intake.admission import FlowControl
 from tests.waiting import Clock
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock(1000.0)
 
 
 def flow_of(limit: int, clock: Clock) -> FlowControl:

@@ -2,6 +2,7 @@
 
 import ast
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from balog.cli import main
+from balog.tap.endpoints import RestStream
 from balog.tap.errors import SchemaError
 from balog.tap.projects import describe, project_files
 from balog.tap.projects.names import pascal, snake
@@ -170,6 +172,13 @@ def test_the_sign_in_of_a_document(tmp_path: Path, scheme: Any, expression: str)
 def test_a_class_has_no_name_of_what_its_file_imports(tmp_path: Path, name: str) -> None:
     (stream,) = plans(tmp_path, listing({"type": "array", "items": THING}, path=f"/{name}")).streams
     assert stream.class_name == f"{name.capitalize()}_2"
+
+
+def test_a_list_at_the_root_of_a_document_is_a_stream_of_a_tap_that_can_be_imported(tmp_path: Path) -> None:
+    found = plans(tmp_path, listing({"type": "array", "items": THING}, path="/"))
+    source = project_files("tap-x", found)["tap_x/streams.py"]
+    (path,) = re.findall(r'path = "(.*)"', source)
+    assert RestStream("things", path=path).path == "/"
 
 
 def test_version_2_is_refused_with_the_way_to_go_on(tmp_path: Path) -> None:
