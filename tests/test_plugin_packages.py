@@ -11,6 +11,7 @@ from tests.example_package import python_with
 from tests.stand_ins.packages import PLUGINS
 
 SINKS = [
+    {"type": "alertmanager", "url": "http://localhost:9093"},
     {"type": "clickhouse"},
     {"type": "otlp"},
     {"type": "slack", "webhook": {"env": "WEBHOOK"}},
@@ -44,7 +45,7 @@ def test_help_and_check_know_the_sinks(python: Path, tmp_path: Path) -> None:
 
 
 def test_a_preview_shows_the_cards_of_teams(python: Path, tmp_path: Path) -> None:
-    (tmp_path / "sinks.json").write_text(json.dumps({"sinks": [SINKS[3]]}))
+    (tmp_path / "sinks.json").write_text(json.dumps({"sinks": [SINKS[4]]}))
 
     done = balog(python, tmp_path, "watch", "preview", "--sinks", "sinks.json")
 

@@ -68,7 +68,6 @@ class Retrying(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
 SINKS = PluginRegistry(
     "balog.sinks",
     {
-        "alertmanager": "balog.sinks.alertmanager:AlertmanagerSinkConfig",
         "datadog": "balog.sinks.datadog:DatadogSinkConfig",
         "elastic": "balog.sinks.elastic:ElasticSinkConfig",
         "email": "balog.sinks.email:EmailSinkConfig",
@@ -83,7 +82,7 @@ SINKS = PluginRegistry(
 )
 """``type`` of a sink's config -> its struct."""
 
-_PACKAGED = ("clickhouse", "otlp", "slack", "teams", "ytsaurus")
+_PACKAGED = ("alertmanager", "clickhouse", "otlp", "slack", "teams", "ytsaurus")
 """Sinks of the packages under ``plugins/``."""
 
 

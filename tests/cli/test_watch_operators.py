@@ -136,7 +136,7 @@ def test_watchers_know_silences_and_acknowledgements(tmp_path: Path) -> None:
 SINKS = """
 sinks:
   - {type: email, host: smtp.example.com, user: balog, password: {env: SMTP}, from: a@example.com, to: [b@example.com]}
-  - {type: alertmanager, url: "http://localhost:9093", where: "payload.severity = 'critical'"}
+  - {type: webhook, url: "http://localhost:9093", where: "payload.severity = 'critical'"}
   - {type: pagerduty, routing_key: {env: PAGERDUTY_KEY}}
   - {type: webhook, url: {env: HOOK}}
 """
@@ -151,9 +151,9 @@ def sinks(tmp_path: Path) -> str:
 def test_a_preview_shows_what_each_sink_sends(sinks: str) -> None:
     done = call("preview", "--sinks", sinks)
     assert done.exit_code == 0, done.output
-    mail, manager, pager, hook = done.stdout.split("# ")[1:]
+    mail, filtered, pager, hook = done.stdout.split("# ")[1:]
     assert "Subject: firing: orders-arrive tap-shop" in mail
-    assert "nothing: the event does not match payload.severity = 'critical'" in manager
+    assert "nothing: the event does not match payload.severity = 'critical'" in filtered
     assert '"routing_key": "…"' in pager
     assert '"monitor": "orders-arrive"' in hook
 

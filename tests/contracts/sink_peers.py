@@ -17,7 +17,6 @@ from prometheus_client.parser import text_string_to_metric_families
 from balog.common.secrets import Secret
 from balog.event import Event, decode
 from balog.sinks import Delivery
-from balog.sinks.alertmanager import AlertmanagerSinkConfig
 from balog.sinks.datadog import DatadogSinkConfig
 from balog.sinks.elastic import ElasticSinkConfig
 from balog.sinks.email import EmailSinkConfig
@@ -30,7 +29,6 @@ from balog.sinks.topic import TopicSinkConfig
 from balog.sinks.webhook import WebhookSinkConfig
 from balog.testing.contracts.sinks import SECRET, SECRET_NAME, SinkPeer
 from balog.topics import open_topics
-from tests.stand_ins.alertmanager import AlertmanagerStandIn
 from tests.stand_ins.alerts import alert_event
 from tests.stand_ins.datadog import Datadog
 from tests.stand_ins.elastic import ElasticStandIn
@@ -289,34 +287,6 @@ class PagerDutyPeer(HttpPeer):
         return found
 
 
-class AlertmanagerPeer(HttpPeer):
-    """Each event is an alert of a monitor of its own; a request with one that is refused is refused whole."""
-
-    refuses = True
-    has_secret = True
-
-    def __init__(self, root: Path) -> None:
-        super().__init__(root)
-        self.config = AlertmanagerSinkConfig(url=self.server.url, headers={"Authorization": Secret(env=SECRET_NAME)})
-        self.alertmanager = AlertmanagerStandIn(SECRET)
-
-    def event(self, number: int, **changes: Any) -> Event:
-        return alert_event(number, **changes)
-
-    def respond(self, request: Request) -> Answer:
-        return self.alertmanager(request)
-
-    def refuse(self, event: Event) -> None:
-        self.alertmanager.refused.add(event.payload["key"])
-
-    def expected(self, batch: Sequence[Delivery]) -> dict[str, str]:
-        return {event.payload["key"]: event.payload["reason"] for event, _ in batch}
-
-    def arrived(self) -> dict[str, str]:
-        assert len(self.alertmanager.posts) == len(self.alertmanager.alerts), "an event was sent twice"
-        return {key: alert["annotations"]["description"] for key, alert in self.alertmanager.alerts.items()}
-
-
 class EmailPeer(Peer):
     """A mail server; each event is an alert of a monitor of its own."""
 
@@ -447,7 +417,6 @@ def _counter(number: int, **changes: Any) -> Event:
 
 
 PEERS: dict[str, type[Peer]] = {
-    "alertmanager": AlertmanagerPeer,
     "datadog": DatadogPeer,
     "elastic": ElasticPeer,
     "email": EmailPeer,

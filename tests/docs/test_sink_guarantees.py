@@ -19,7 +19,6 @@ from tests.stand_ins.http_server import Answer
 HTTP = sorted(name for name, peer in PEERS.items() if issubclass(peer, HttpPeer))
 STATUSES = (302, 400, 401, 403, 404, 405, 408, 409, 410, 413, 415, 422, 429, 500, 502, 503, 504)
 READERS: dict[str, Callable[[Any], int]] = {
-    "alertmanager": lambda peer: len(peer.alertmanager.alerts),
     "datadog": lambda peer: len(peer.account.logs),
     "elastic": lambda peer: len(peer.server.documents),
     "email": lambda peer: len({one["Message-ID"] for one in peer.server.messages}),

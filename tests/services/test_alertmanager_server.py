@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from balog_alertmanager import AlertmanagerSinkConfig
 
-from balog.sinks.alertmanager import AlertmanagerSinkConfig
 from tests.services.servers.alertmanager import running_alertmanager
 from tests.services.servers.process import free_port
 from tests.stand_ins.alerts import alert_delivery
@@ -93,7 +93,7 @@ def test_a_severity_that_rises_makes_no_second_alert(tmp_path: Path, hook: HttpS
 def test_an_alertmanager_that_restarts_has_the_alert_again(
     tmp_path: Path, hook: HttpStandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("balog.sinks.alertmanager._RESEND", 0.2)
+    monkeypatch.setattr("balog_alertmanager._RESEND", 0.2)
     port = free_port()
     with running_alertmanager(tmp_path / "am", hook.url, port) as server:
         sink = AlertmanagerSinkConfig(url=server.url).build()

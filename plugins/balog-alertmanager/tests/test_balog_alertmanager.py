@@ -1,19 +1,24 @@
-"""The Alertmanager sink with a stand-in that checks the documented form."""
+"""The sink alertmanager: its contract, and requests to a stand-in that checks the documented form."""
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from alertmanager_server import AlertmanagerStandIn
+from balog_alertmanager import AlertmanagerSink, AlertmanagerSinkConfig
 
 from balog.common.secrets import Secret
+from balog.event import Event
 from balog.sinks import Delivery
-from balog.sinks.alertmanager import AlertmanagerSink, AlertmanagerSinkConfig
-from tests.stand_ins.alertmanager import AlertmanagerStandIn
+from balog.testing.contracts import SinkContract
+from balog.testing.contracts.sinks import SECRET, SECRET_NAME
+from tests.contracts.sink_peers import HttpPeer
 from tests.stand_ins.alerts import alert_delivery, alert_event, alert_life
-from tests.stand_ins.http_server import Answer, HttpStandIn
+from tests.stand_ins.http_server import Answer, HttpStandIn, Request
 from tests.waiting import wait_for
 
 
@@ -31,12 +36,48 @@ def server(service):
 @pytest.fixture
 def sink(server, monkeypatch):
     monkeypatch.setenv("AM_TOKEN", "t")
-    monkeypatch.setattr("balog.sinks.alertmanager._RESEND", 0.1)
+    monkeypatch.setattr("balog_alertmanager._RESEND", 0.1)
     made = AlertmanagerSinkConfig(
         url=server.url, headers={"Authorization": Secret(env="AM_TOKEN")}, labels={"team": "data"}
     ).build()
     yield made
     made.close()
+
+
+class AlertmanagerPeer(HttpPeer):
+    """Each event is an alert of a monitor of its own; a request with one that is refused is refused whole."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.config = AlertmanagerSinkConfig(url=self.server.url, headers={"Authorization": Secret(env=SECRET_NAME)})
+        self.alertmanager = AlertmanagerStandIn(SECRET)
+
+    def event(self, number: int, **changes: Any) -> Event:
+        return alert_event(number, **changes)
+
+    def respond(self, request: Request) -> Answer:
+        return self.alertmanager(request)
+
+    def refuse(self, event: Event) -> None:
+        self.alertmanager.refused.add(event.payload["key"])
+
+    def expected(self, batch: Sequence[Delivery]) -> dict[str, str]:
+        return {event.payload["key"]: event.payload["reason"] for event, _ in batch}
+
+    def arrived(self) -> dict[str, str]:
+        assert len(self.alertmanager.posts) == len(self.alertmanager.alerts), "an event was sent twice"
+        return {key: alert["annotations"]["description"] for key, alert in self.alertmanager.alerts.items()}
+
+
+class TestContract(SinkContract):
+    refuses = True
+    has_secret = True
+
+    @pytest.fixture
+    def peer(self, tmp_path):
+        peer = AlertmanagerPeer(tmp_path)
+        yield peer
+        peer.close()
 
 
 def test_an_alert_has_labels_annotations_and_times(service, sink):
