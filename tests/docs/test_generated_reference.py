@@ -3,13 +3,11 @@
 import importlib
 import json
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
 import click
 import pytest
-import yaml
 from click.testing import CliRunner
 
 from balog import cli
@@ -23,7 +21,6 @@ config_reference = ci_script("docs/config_reference")
 CONFIGS = dict(config_reference.pages(ROOT))
 python_reference = ci_script("docs/python_reference")
 PYTHON = dict(python_reference.pages())
-tables = sys.modules["tables"]
 generated_tables = ci_script("docs/generated_tables")
 
 
@@ -49,15 +46,6 @@ class TestCommands:
     def test_every_command_is_listed(self) -> None:
         assert all(f"({name}.md)" in COMMANDS["reference/cli/index.md"] for name in cli.COMMANDS)
 
-    def test_type_default_and_variable_of_an_option(self) -> None:
-        option = click.Option(
-            ["-n", "--number"], type=click.IntRange(1, 5000), default=7, envvar="NUMBER", help="How many <of> them."
-        )
-        row = ci_script("docs/command_reference").row(option, click.Context(click.Command("x")))
-
-        assert row[:2] == ("`-n`, `--number`", "`INTEGER RANGE` 1 to 5,000")
-        assert row[2:] == ("`7`", "`NUMBER`", r"How many \<of> them.")
-
 
 class TestConfigs:
     @pytest.mark.parametrize("name", config_reference.SCHEMAS)
@@ -81,17 +69,6 @@ class TestConfigs:
         ]
         assert without == []
 
-    def test_one_field(self) -> None:
-        schema: dict[str, Any] = {
-            "anyOf": [{"type": "number", "exclusiveMinimum": 0, "maximum": 3600, "description": "Seconds to wait."}],
-            "default": 2.5,
-            "examples": [1.5],
-            "x-since": "0.2.0",
-        }
-        row = config_reference.field("wait", schema, False, {}, {})
-
-        assert row == ("`wait`", "number", "`2.5`", "≤ 3,600, > 0", "seconds", "`1.5`", "0.2.0", "Seconds to wait.")
-
 
 def is_inside_another(key: str, schema: Any, page: str) -> bool:
     """Whether only parts that are described on another page refer to this one."""
@@ -109,18 +86,6 @@ class TestPython:
         described = set(re.findall(r"^::: \S*\.(\w+)$", page, re.M)) | set(re.findall(r"^- \[`(\w+)`\]", page, re.M))
 
         assert public <= described
-
-    @pytest.mark.parametrize("page", PYTHON.values(), ids=list(PYTHON))
-    def test_it_ranks_below_guides_in_the_search(self, page: str) -> None:
-        _, front_matter, _ = page.split("---\n", 2)
-
-        assert yaml.safe_load(front_matter) == {"search": {"boost": 0.5}}
-
-
-def test_a_table_leaves_out_columns_that_are_empty() -> None:
-    assert tables.table(("a", "b", "c"), [("1", "", "x|y"), ("2", "", "")]) == (
-        "| a | c |\n| --- | --- |\n| 1 | x\\|y |\n| 2 |  |"
-    )
 
 
 def test_each_table_of_a_page_is_written_from_the_code() -> None:

@@ -5,10 +5,7 @@ import struct
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
-
-from balog.event import decode
 
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 pytest.importorskip("duckdb", reason="duckdb is not installed")
@@ -26,13 +23,6 @@ def size_of(picture: Path) -> tuple[int, int]:
     assert head[:8] == b"\x89PNG\r\n\x1a\n"
     width, height = struct.unpack(">II", head[16:])
     return width, height
-
-
-def test_the_events_are_valid_and_the_same_each_time() -> None:
-    first, second = list(pictures.events()), list(pictures.events())
-
-    assert first == second
-    assert len({decode(msgspec.json.encode(each)).header.id for each in first}) == len(first)
 
 
 def test_the_committed_picture_is_small() -> None:
