@@ -83,29 +83,6 @@ def test_a_module_that_skips_itself_is_a_failure_too(run) -> None:
     assert "required by BALOG_SERVICES, but the module has no package" in shown
 
 
-PRACTICES = """
-import pytest
-from types import SimpleNamespace
-
-from balog.tap.verify.testing import TapPractices
-
-@pytest.fixture
-def tap_report(rule):
-    skipped = SimpleNamespace(rule=SimpleNamespace(id=rule), outcome="skipped", detail="no stream is incremental")
-    return SimpleNamespace(findings=[skipped] if rule.startswith("state") else [])
-
-class TestTap(TapPractices): ...
-"""
-
-
-def test_a_practice_that_does_not_apply_to_a_tap_stays_a_skip(run) -> None:
-    shown = run("required", PRACTICES, "-n", "0")
-    assert "not judged: no stream is incremental" in shown
-    assert "deselected by the options" in shown
-    assert "failed" not in shown
-    assert "error" not in shown
-
-
 @pytest.mark.parametrize("folder", [".", "service"])
 def test_marked_tests_are_left_out_where_services_are_off_whatever_their_folder_is_called(
     run, tmp_path, folder
