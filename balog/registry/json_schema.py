@@ -179,7 +179,7 @@ def _nearest(error: Any) -> list[Any] | None:
 def _rejection(error: Any) -> str:
     """Return why a document is not a JSON Schema."""
     if error.kind.name == "format":
-        return "is no pattern that runs in linear time: no look-around, no back reference"
+        return "is not a valid pattern in Rust's syntax, which has no look-around and no back reference"
     return f"not a JSON Schema: {describe_error(error)}"
 
 

@@ -62,8 +62,8 @@ def test_a_schema_that_is_none_is_named_with_its_place(types: Path, names: tuple
 
     assert done.exit_code == 2
     assert done.stderr == (
-        "balog schema: bad.json: $.properties.note.pattern: is no pattern that runs in linear time: no look-around, "
-        "no back reference\n"
+        "balog schema: bad.json: $.properties.note.pattern: is not a valid pattern in Rust's syntax, "
+        "which has no look-around and no back reference\n"
     )
 
 
