@@ -1,5 +1,6 @@
 """Wait for what another thread or process does."""
 
+import threading
 import time
 from collections.abc import Callable
 from typing import TypeVar
@@ -14,6 +15,15 @@ def wait_for(condition: Callable[[], T], seconds: float = 60) -> T:
         assert time.monotonic() < end, f"{condition} is not true after {seconds:g} seconds"
         time.sleep(0.01)
     return answer
+
+
+def run_threads(*acts: Callable[[], object]) -> None:
+    """Run each function in a thread of its own, all at once, and wait until they have returned."""
+    threads = [threading.Thread(target=act) for act in acts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
 
 class Clock:

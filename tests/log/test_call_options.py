@@ -9,16 +9,8 @@ import pytest
 import structlog
 
 import balog
-from balog.log import configuration
 from balog.log.stdlib import install
 from balog.testing import Events, capture_events
-
-
-@pytest.fixture
-def configured() -> Iterator[None]:
-    before = configuration.swap(None)
-    yield
-    configuration.swap(before)
 
 
 class TestLazy:
@@ -36,7 +28,7 @@ class TestLazy:
 
         assert events.one().payload == {"rows": 1, "more": 3}
 
-    def test_they_are_called_only_for_an_event_that_is_written(self, configured: None) -> None:
+    def test_they_are_called_only_for_an_event_that_is_written(self) -> None:
         """Not when the level is off, for all channels or for one."""
         calls: list[str] = []
         lazy = {"rows": lambda: calls.append("called")}
@@ -248,15 +240,13 @@ class TestProcessors:
 
         assert (events.one().level, events.one().payload["severity"]) == ("ERROR", "ERROR")
 
-    def test_an_event_whose_new_level_is_off_is_not_written(
-        self, configured: None, capfd: pytest.CaptureFixture[str]
-    ) -> None:
+    def test_an_event_whose_new_level_is_off_is_not_written(self, capfd: pytest.CaptureFixture[str]) -> None:
         """The threshold is asked again, and that of the channel."""
         self.set_level("debug")
         balog.get_logger("a").error("hi")
         assert capfd.readouterr().err == ""
 
-    def test_a_call_below_the_threshold_never_reaches_them(self, configured: None) -> None:
+    def test_a_call_below_the_threshold_never_reaches_them(self) -> None:
         """They cannot raise what was not made."""
         balog.configure("stderr", level="INFO", processors=[lambda *_: pytest.fail("called")])  # type: ignore[list-item]
         balog.get_logger("a").debug("hi")

@@ -1,7 +1,6 @@
 """Names of loggers: given, of the calling module, of the application in a script."""
 
 import pickle
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ import pytest
 
 import balog
 from balog.testing import Events
+from tests.stand_ins.programs import run_program
 
 
 def module(name: str, code: str) -> dict[str, Any]:
@@ -80,6 +80,4 @@ class TestGetLogger:
         """A script that is run as one."""
         script = tmp_path / "nightly.py"
         script.write_text("import balog\nbalog.get_logger().info('done', payload={})\n")
-        done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
-
-        assert '"channel":"nightly.py.done"' in done.stderr
+        assert '"channel":"nightly.py.done"' in run_program(sys.executable, str(script)).stderr

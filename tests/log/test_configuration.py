@@ -1,7 +1,6 @@
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from balog.event import decode
 from balog.log import configuration
 from balog.log.config.logger_config import LoggerConfig
 from balog.log.outputs import LogOutput
-from tests.stand_ins.configurations import configuration_of_its_own as configuration_of_its_own
+from tests.stand_ins.programs import run_python
 
 
 def messages(path: Path) -> list[str]:
@@ -26,11 +25,8 @@ def log_all(name: str = "a") -> None:
 
 
 def run(**environment: str) -> subprocess.CompletedProcess[str]:
-    clean = {key: value for key, value in os.environ.items() if not key.startswith("BALOG_")}
     code = "from balog import get_logger; log = get_logger('a'); log.debug('one'); log.info('two'); log.error('three')"
-    return subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=clean | environment
-    )
+    return run_python(code, **environment)
 
 
 class TestOutputs:
@@ -234,8 +230,7 @@ class TestEnvironment:
 
     def test_secrets_are_taken_out_also_then(self) -> None:
         code = "from balog import get_logger; get_logger('a').info('x', password='s3cret')"
-        environment = {**os.environ, "BALOG_OUTPUT": "paper"}
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+        done = run_python(code, BALOG_OUTPUT="paper")
 
         assert "[redacted]" in done.stderr
         assert "s3cret" not in done.stderr
@@ -253,8 +248,7 @@ class TestEnvironment:
 
 def test_lost_events_are_told_at_the_end() -> None:
     code = "from balog import get_logger; log = get_logger('a'); log.info('x'); log.info('y')"
-    environment = {**os.environ, "BALOG_OUTPUT": "file:/dev/full"}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    done = run_python(code, BALOG_OUTPUT="file:/dev/full")
 
     assert done.stderr.splitlines() == [
         "balog: output file:/dev/full: OSError: [Errno 28] No space left on device; rejected events are counted",
@@ -347,8 +341,7 @@ def test_redaction_rules_of_a_config_file_hold_although_one_of_its_outputs_is_wr
     rules = {"extra_keys": ["shoe_size"]}
     (tmp_path / "log.json").write_text(json.dumps({"output": ["stderr", "papyrus:x"], "redact": rules}))
     code = "from balog import get_logger; get_logger('a').info('x', shoe_size='fortytwo', password='s3cret')"
-    environment = {**os.environ, "BALOG_CONFIG": str(tmp_path / "log.json"), "BALOG_OUTPUT": "stderr"}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    done = run_python(code, BALOG_CONFIG=str(tmp_path / "log.json"), BALOG_OUTPUT="stderr")
 
     complaint, event = done.stderr.splitlines()
     assert complaint.endswith("; going on with its valid redaction rules alone")

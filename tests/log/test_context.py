@@ -3,12 +3,12 @@ import contextvars
 import gc
 import json
 import os
-import subprocess
 import sys
 import sysconfig
 import threading
 import types
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,8 @@ import pytest
 from balog import bound, get_logger
 from balog.log.context import run_id
 from balog.testing import Events
+from tests.stand_ins.programs import run_program
+from tests.waiting import run_threads
 
 
 def context(events: Events) -> dict[str, Any]:
@@ -25,8 +27,7 @@ def context(events: Events) -> dict[str, Any]:
 
 def run(*command: str, **environment: str) -> list[dict[str, Any]]:
     """Run a program and give the contexts of the events on its stderr."""
-    clean = {key: value for key, value in os.environ.items() if not key.startswith("BALOG_")}
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=clean | environment)
+    done = run_program(*command, **environment)
     return [json.loads(line)["header"]["context"] for line in done.stderr.splitlines()]
 
 
@@ -162,9 +163,7 @@ class TestBound:
         with bound(a=1):
             copied = contextvars.copy_context()
             for target, seen in [(log.info, False), (lambda event: copied.run(log.info, event), True)]:
-                thread = threading.Thread(target=target, args=("x",))
-                thread.start()
-                thread.join()
+                run_threads(partial(target, "x"))
                 assert ("a" in context(events)) is seen
 
     def test_tasks_have_each_their_own(self, events: Events) -> None:
@@ -260,11 +259,7 @@ subprocess.run([sys.executable, "-c", "import balog; balog.get_logger('a').info(
     def test_all_threads_have_the_same_run_from_the_first_event_on(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("BALOG_RUN_ID", "")
         found: list[str] = []
-        threads = [threading.Thread(target=lambda: found.append(run_id())) for _ in range(20)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        run_threads(*[lambda: found.append(run_id())] * 20)
 
         assert len(set(found)) == 1
         assert os.environ["BALOG_RUN_ID"] == found[0]
@@ -389,6 +384,6 @@ class TestTraces:
             "import sys, balog; balog.get_logger('a').info('x')\n"
             "balog.get_logger('a').info('x', n=str([n for n in sys.modules if 'opentelemetry' in n]))"
         )
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        done = run_program(sys.executable, "-c", code)
 
         assert json.loads(done.stderr.splitlines()[1])["payload"]["fields"] == {"n": "[]"}

@@ -3,8 +3,6 @@
 import asyncio
 import json
 import random
-import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,6 +19,7 @@ from balog.log.recorder import Recorder
 from balog.log.rendering.callsites import CallsiteFinder
 from balog.log.rendering.context_encoder import ContextEncoder
 from balog.testing import Events, capture_events
+from tests.stand_ins.programs import run_python
 
 
 @pytest.fixture(autouse=True)
@@ -168,8 +167,7 @@ structlog.contextvars.bind_contextvars(request_id="r1")
 assert encoder.structlog_variables()
 print(encoder.join_structlog({}, b"")[0])
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout == "{'request_id': 'r1'}\n"
+    assert run_python(program).stdout == "{'request_id': 'r1'}\n"
 
 
 OUTER = {"process": 1, "thread": "T"}

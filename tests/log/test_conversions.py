@@ -7,8 +7,6 @@ import datetime
 import decimal
 import json
 import pathlib
-import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -18,12 +16,10 @@ import pytest
 import balog
 from balog.common.errors import ConfigError
 from balog.common.redaction import Redactor
-from balog.log import configuration
-from balog.log.context import ProcessContext
-from balog.log.outputs import LogOutput
-from balog.log.recorder import OutputRoute, Recorder
 from balog.log.values.numeric_values import timedelta_text
 from balog.log.values.value_encoder import ValueEncoder
+from tests.stand_ins.log_outputs import Lines, recording, use_output
+from tests.stand_ins.programs import run_python
 
 
 class Money:
@@ -45,26 +41,12 @@ class Order:
     number: int
 
 
-class Lines(LogOutput):
-    def __init__(self) -> None:
-        self.lines: list[bytes] = []
-
-    def write(self, level: str, event: bytes) -> None:
-        self.lines.append(event)
-
-
 def logged(payload: Any, encoders: Mapping[type, Callable[[Any], Any]] | None = None) -> dict[str, Any]:
     """Log a payload, and read the line with Python's own json."""
     lines = Lines()
-    recorder = Recorder(
-        [OutputRoute("lines", lines)], ProcessContext("a"), redactor=Redactor(), encoder=ValueEncoder(encoders)
-    )
-    before = configuration.swap(recorder)
-    try:
+    with recording(lines, redactor=Redactor(), encoder=ValueEncoder(encoders)):
         balog.get_logger("a").info("x", payload=payload)
-    finally:
-        configuration.swap(before)
-    (line,) = lines.lines
+    ((_, line),) = lines.written
     data: dict[str, Any] = json.loads(line)["payload"]
     return data
 
@@ -171,14 +153,10 @@ def test_an_encoder_runs_once_for_a_value_also_beside_an_odd_one() -> None:
 def test_an_encoder_applies_to_a_payload_its_fields_and_the_context() -> None:
     lines = Lines()
     encoder = ValueEncoder({Money: lambda value: {"amount": value.amount}})
-    before = configuration.swap(Recorder([OutputRoute("lines", lines)], ProcessContext("a"), encoder=encoder))
-    try:
-        log = balog.get_logger("a").bind(own=Money(1))
-        with balog.bound(passing=Money(2)):
-            log.info("x", payload=Money(3), field=Money(4))
-    finally:
-        configuration.swap(before)
-    event = json.loads(lines.lines[0])
+    use_output(lines, encoder=encoder)
+    with balog.bound(passing=Money(2)):
+        balog.get_logger("a").bind(own=Money(1)).info("x", payload=Money(3), field=Money(4))
+    event = json.loads(lines.written[0][1])
 
     assert event["payload"] == {"amount": 3, "field": {"amount": 4}}
     assert (event["header"]["context"]["own"], event["header"]["context"]["passing"]) == ({"amount": 1}, {"amount": 2})
@@ -252,5 +230,4 @@ def test_no_library_is_imported_for_its_types() -> None:
         "found = {'numpy', 'pandas', 'pyarrow', 'pydantic', 'sqlalchemy'} & set(sys.modules);"
         "sys.exit(str(found) if found else 0)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
+    run_python(code)

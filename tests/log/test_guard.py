@@ -24,16 +24,6 @@ ASYNC = ("adebug", "ainfo", "awarning", "aerror", "acritical", "aexception", "am
 RECORD = [*vars(logging.makeLogRecord({})), "payload", "metric", "metric_info", "other", EVENT_ATTRIBUTE]
 
 
-@pytest.fixture(autouse=True)
-def recorder_of_its_own() -> Iterator[None]:
-    """A test that configures logging leaves no strict recorder to the next one."""
-    before = configuration.swap(None)
-    yield
-    own = configuration.swap(before)
-    if own is not None:
-        own.close()
-
-
 def raising(name: str) -> Callable[..., Any]:
     def method(self: object, *args: Any, **options: Any) -> Any:
         raise ZeroDivisionError(name)

@@ -15,7 +15,6 @@ from balog.log.levels import ChannelLevels, parse_threshold
 from balog.log.recorder import Recorder
 from balog.log.stdlib import EventHandler
 from balog.testing import capture_events
-from tests.stand_ins.configurations import configuration_of_its_own as configuration_of_its_own
 
 COVERAGE = [
     ({"singer": 30}, "singer", 30),

@@ -4,10 +4,8 @@ import enum
 import json
 import os
 import pickle
-import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -25,19 +23,17 @@ from balog.event.payload import LogPayload, MetricPayload, read
 from balog.log import configuration
 from balog.log.configuration import configure
 from balog.log.logger import EventLogger, get_logger
-from balog.log.outputs import LogOutput
 from balog.log.values.json_values import is_deeper_than
+from tests.stand_ins import log_outputs
+from tests.stand_ins.programs import run_python
 
 FACILITY = Draft202012Validator(
     json.loads((Path(__file__).parents[2] / "schemas" / "facility" / "0.1.0.json").read_bytes())
 )
 
 
-class Lines(LogOutput):
-    """The other end of a logger: what was written, checked to be valid events, one a line."""
-
-    def __init__(self) -> None:
-        self.written: list[tuple[str, bytes]] = []
+class Lines(log_outputs.Lines):
+    """Keeps what was written in place of stderr; its events are valid ones."""
 
     def configure(self, **settings: Any) -> None:
         """Configure as one does, and put this in the place of stderr."""
@@ -45,34 +41,17 @@ class Lines(LogOutput):
         configuration.current().routes[0].output = self
 
     def write(self, level: str, event: bytes) -> None:
-        if threading.current_thread().name in ("balog metrics", "balog tap"):
-            return  # numbers of an earlier test, which are due while a long one runs
-        assert b"\n" not in event
-        self.written.append((level, event))
+        if threading.current_thread().name not in ("balog metrics", "balog tap"):
+            super().write(level, event)  # not numbers of an earlier test, which are due while a long one runs
 
     @property
     def events(self) -> list[Event]:
-        made = [decode(line) for _, line in self.written]
+        made = super().events
         for event, (level, line) in zip(made, self.written, strict=True):
             assert event.level == level
             FACILITY.validate(msgspec.json.decode(line))
             assert event.payload is not None
         return made
-
-    def take(self) -> Event:
-        """Give the one event that was written since the last time."""
-        (event,) = self.events
-        self.written.clear()
-        return event
-
-
-@pytest.fixture(autouse=True)
-def settings_of_its_own(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    for name in ("BALOG_OUTPUT", "BALOG_LEVEL", "BALOG_RUN_ID", "BALOG_CONFIG"):
-        monkeypatch.delenv(name, raising=False)
-    before = configuration.swap(None)
-    yield
-    configuration.swap(before)
 
 
 @pytest.fixture
@@ -80,13 +59,6 @@ def lines() -> Lines:
     made = Lines()
     made.configure()
     return made
-
-
-def run(code: str, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    clean = {key: value for key, value in os.environ.items() if not key.startswith("BALOG_")}
-    return subprocess.run(
-        [sys.executable, *options, "-c", code], capture_output=True, text=True, check=True, env=clean | environment
-    )
 
 
 class TestChannel:
@@ -367,14 +339,14 @@ class TestConfigure:
 
 class TestEnvironment:
     def test_without_it_json_lines_go_to_a_stderr_that_is_no_terminal(self) -> None:
-        done = run("from balog import get_logger; get_logger('a').info('hi')")
+        done = run_python("from balog import get_logger; get_logger('a').info('hi')")
 
         assert decode(done.stderr.strip()).payload["message"] == "hi"
         assert done.stdout == ""
 
     def test_a_wrong_variable_costs_one_line_and_nothing_else(self) -> None:
         code = "from balog import get_logger; log = get_logger('a'); log.info('hi'); log.error('bye'); print('done')"
-        done = run(code, BALOG_OUTPUT="pa\nper", BALOG_LEVEL="error")
+        done = run_python(code, BALOG_OUTPUT="pa\nper", BALOG_LEVEL="error")
         complaint, *events = done.stderr.splitlines()
 
         assert complaint == (
@@ -388,7 +360,9 @@ class TestEnvironment:
         assert done.stdout == "done\n"
 
     def test_a_wrong_level_leaves_the_output_as_it_was_asked(self) -> None:
-        done = run("from balog import get_logger; get_logger('a').info('hi')", BALOG_OUTPUT="singer", BALOG_LEVEL="x")
+        done = run_python(
+            "from balog import get_logger; get_logger('a').info('hi')", BALOG_OUTPUT="singer", BALOG_LEVEL="x"
+        )
 
         assert done.stderr.startswith("balog: BALOG_LEVEL: no level 'x'; there are DEBUG, INFO")
         assert json.loads(done.stdout)["type"] == "LOG"
@@ -400,7 +374,7 @@ class TestEnvironment:
             '    print(\'{"type": "RECORD", "stream": "s", "record": {"n": %d}}\' % n)\n'
             "    log.info('row', payload={'n': n})\n"
         )
-        messages = [json.loads(line) for line in run(code, BALOG_OUTPUT="singer").stdout.splitlines()]
+        messages = [json.loads(line) for line in run_python(code, BALOG_OUTPUT="singer").stdout.splitlines()]
 
         assert [message["type"] for message in messages] == ["RECORD", "LOG"] * 50
         assert [message["record"]["n"] for message in messages[::2]] == list(range(50))
@@ -424,13 +398,13 @@ class TestEnvironment:
             f"import os, sys, balog.log.logger; {spoil}; log = balog.get_logger('a'); log.info('one')\n"
             f"log.error('two', payload={{}}); open({str(came_through)!r}, 'w').close(); os._exit(0)"
         )
-        run(code, BALOG_OUTPUT=output)
+        run_python(code, BALOG_OUTPUT=output)
 
         assert came_through.exists()
 
     def test_a_process_without_streams_can_import_and_log(self, tmp_path: Path) -> None:
         came_through = tmp_path / "came_through"
-        run(
+        run_python(
             "import sys; sys.stdout = sys.stderr = None; import balog; balog.get_logger('a').info('x')\n"
             f"open({str(came_through)!r}, 'w').close()"
         )
@@ -716,7 +690,7 @@ def test_whatever_is_passed_gives_one_valid_line_and_never_raises(
 class TestImport:
     def test_importing_the_package_alone_imports_no_other(self) -> None:
         code = "import sys; before = set(sys.modules); import balog; print(*sys.modules.keys() - before)"
-        brought = {name.partition(".")[0] for name in run(code).stdout.split()}
+        brought = {name.partition(".")[0] for name in run_python(code).stdout.split()}
 
         assert brought - set(sys.stdlib_module_names) == {"balog"}
         assert not brought & {"asyncio", "logging", "threading"}
@@ -727,14 +701,16 @@ class TestImport:
             "from balog import Event, configure, get_logger\n"
             "print(*sys.modules.keys() - before)"
         )
-        brought = set(run(code).stdout.split())
+        brought = set(run_python(code).stdout.split())
 
         rooms = {"singer", "broker", "sinks", "topics", "consumers", "analytics", "cli"}
         assert {name.partition(".")[0] for name in brought} == {"balog"}
         assert not {f"balog.{room}" for room in rooms} & brought
 
     def test_the_broker_starts_without_the_logger(self) -> None:
-        done = run("import sys, balog.cli.broker; print('structlog' in sys.modules, 'balog.log.logger' in sys.modules)")
+        done = run_python(
+            "import sys, balog.cli.broker; print('structlog' in sys.modules, 'balog.log.logger' in sys.modules)"
+        )
 
         assert done.stdout.split() == ["False", "False"]
 
@@ -742,7 +718,7 @@ class TestImport:
         heavy = ["boto3", "pyspark", "pyarrow", "duckdb", "pandas", "jsonschema", "click", "venusian", "sqlite3"]
         heavy += ["sqlglot", "urllib.request", "http", "email", "multiprocessing", "importlib.metadata"]
         heavy += ["opentelemetry", "pydantic", "yaml", "requests"]
-        done = run(
+        done = run_python(
             f"import sys; from balog import get_logger; print(*[name for name in {heavy!r} if name in sys.modules])"
         )
 

@@ -6,7 +6,6 @@ import io
 import logging
 import pickle
 import threading
-from collections.abc import Iterator
 from importlib.metadata import version
 from typing import Any
 
@@ -41,13 +40,6 @@ class Threads(LogOutput):
 
     def write(self, level: str, event: bytes) -> None:
         self.threads.append(threading.get_ident())
-
-
-@pytest.fixture
-def configured() -> Iterator[None]:
-    before = configuration.swap(None)
-    yield
-    configuration.swap(before)
 
 
 @pytest.mark.parametrize("peer", [FILTERING, structlog.stdlib.BoundLogger])
@@ -99,7 +91,7 @@ def test_log_takes_its_arguments_as_keywords_too(events: Events, call: dict[str,
 
 
 class TestAsync:
-    def test_the_event_is_made_at_the_call_and_written_in_another_thread(self, configured: None) -> None:
+    def test_the_event_is_made_at_the_call_and_written_in_another_thread(self) -> None:
         """A slow output does not hold the loop, and the context is the caller's."""
         balog.configure("stderr")
         output = configuration.current().routes[0].output = Threads()
@@ -134,7 +126,7 @@ class TestAsync:
         asyncio.run(act())
         assert [event.payload["message"] for event in events][::2] == [f"m{number}" for number in range(20)]
 
-    def test_a_level_that_is_off_costs_no_thread(self, configured: None) -> None:
+    def test_a_level_that_is_off_costs_no_thread(self) -> None:
         """Nothing is made and nothing is written."""
         balog.configure("stderr", level="ERROR")
         output = configuration.current().routes[0].output = Threads()
@@ -152,7 +144,7 @@ class TestAsync:
 
 
 class TestStdlib:
-    def test_the_levels_agree_with_the_standard_library(self, configured: None) -> None:
+    def test_the_levels_agree_with_the_standard_library(self) -> None:
         """The same level set on both, then asked for every level."""
         balog.configure("stderr")
         log, peer = balog.get_logger("surface.levels"), logging.getLogger("surface.levels")
@@ -165,7 +157,7 @@ class TestStdlib:
         log.setLevel(0)
         assert log.getEffectiveLevel() == 20
 
-    def test_set_level_decides_what_is_written(self, configured: None, capfd: pytest.CaptureFixture[str]) -> None:
+    def test_set_level_decides_what_is_written(self, capfd: pytest.CaptureFixture[str]) -> None:
         """On the logger's channel and those below it, in every logger of that name."""
         balog.configure("stderr")
         log = balog.get_logger("surface.quiet")
@@ -241,7 +233,7 @@ def test_loggers_are_still_pickled(events: Events) -> None:
 
 class TestUnknownLevel:
     @pytest.mark.parametrize("level", ["nope", "OFF", None, object(), [], "🤷"])
-    def test_its_event_is_written_at_info_with_a_problem(self, configured: None, level: Any) -> None:
+    def test_its_event_is_written_at_info_with_a_problem(self, level: Any) -> None:
         """An event is never lost because of its level."""
         events: list[Event] = []
         configure(events.append)
@@ -253,13 +245,13 @@ class TestUnknownLevel:
         assert [event.header.level for event in events] == ["INFO"] * 3
         assert all("no level" in event.payload.get("fields", event.payload)["problem"] for event in events)
 
-    def test_it_raises_if_strict(self, configured: None) -> None:
+    def test_it_raises_if_strict(self) -> None:
         """Before anything is written."""
         configure("stderr", strict=True)
         with pytest.raises(ConfigError, match="no level 'nope'"):
             get_logger("a").log("nope", "x")
 
-    def test_it_counts_as_info(self, configured: None) -> None:
+    def test_it_counts_as_info(self) -> None:
         """``is_enabled_for`` answers for the level at which the event is written."""
         configure("stderr", level="INFO")
         assert get_logger("a").is_enabled_for("nope")

@@ -8,7 +8,6 @@ from jsonschema import Draft202012Validator
 
 from balog import configure
 from balog.common.errors import BalogError
-from balog.log import configuration
 
 SCHEMA = Draft202012Validator(
     json.loads((Path(__file__).parents[2] / "schemas" / "config" / "logger.json").read_text(encoding="utf-8"))
@@ -82,16 +81,11 @@ INVALID: list[Any] = [
 
 
 @pytest.fixture(autouse=True)
-def configuration_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    """Restore the configuration, and run in a folder of its own."""
-    for name in ("BALOG_OUTPUT", "BALOG_LEVEL", "BALOG_RUN_ID", "BALOG_CONFIG"):
-        monkeypatch.delenv(name, raising=False)
+def folder_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """Run in a folder of its own, and close the outputs."""
     monkeypatch.chdir(tmp_path)
-    before, overrides = configuration.swap(None), configuration.swap_overrides({})
     yield
     configure([])
-    configuration.swap_overrides(overrides)
-    configuration.swap(before)
 
 
 def is_accepted(document: Any, folder: Path) -> bool:

@@ -12,24 +12,13 @@ from balog.log import configuration
 from balog.log.context import ProcessContext
 from balog.log.levels import OFF
 from balog.log.logger import EventLogger
-from balog.log.outputs import LogOutput
 from balog.log.recorder import OutputRoute, Recorder
-from tests.stand_ins.configurations import configuration_of_its_own as configuration_of_its_own
-
-
-class Levels(LogOutput):
-    """Keeps the level of each event."""
-
-    def __init__(self) -> None:
-        self.written: list[str] = []
-
-    def write(self, level: str, event: bytes) -> None:
-        self.written.append(level)
+from tests.stand_ins.log_outputs import Lines
 
 
 @pytest.fixture
-def output() -> Levels:
-    made = Levels()
+def output() -> Lines:
+    made = Lines()
     configuration.swap(Recorder([OutputRoute("levels", made, 20, has_own_level=False)], ProcessContext("app")))
     return made
 
@@ -40,16 +29,16 @@ def log_at_all(log: Any) -> None:
 
 
 @pytest.mark.parametrize("threshold", [*LEVELS.values(), OFF])
-def test_the_methods_of_enabled_levels_log_and_the_others_do_nothing(output: Levels, threshold: int) -> None:
+def test_the_methods_of_enabled_levels_log_and_the_others_do_nothing(output: Lines, threshold: int) -> None:
     """Each level is a threshold once, in both directions."""
     for level in (threshold, 10, threshold, OFF, threshold):
         set_level(None, level)
         output.written.clear()
         log_at_all(get_logger("a"))
-        assert output.written == [name for name, number in LEVELS.items() if number >= level]
+        assert output.levels == [name for name, number in LEVELS.items() if number >= level]
 
 
-def test_a_method_that_the_program_keeps_follows_the_level(output: Levels) -> None:
+def test_a_method_that_the_program_keeps_follows_the_level(output: Lines) -> None:
     """``debug = log.debug``, taken while the level is off."""
     debug = get_logger("a").debug
     debug("no", payload={"a": 1})
@@ -58,10 +47,10 @@ def test_a_method_that_the_program_keeps_follows_the_level(output: Levels) -> No
     set_level(None, "INFO")
     debug("no", payload={"a": 1})
 
-    assert output.written == ["DEBUG"]
+    assert output.levels == ["DEBUG"]
 
 
-def test_a_lower_level_of_one_channel_keeps_the_method(output: Levels) -> None:
+def test_a_lower_level_of_one_channel_keeps_the_method(output: Lines) -> None:
     """Other channels stay silent."""
     set_level("noisy.*", "DEBUG")
     get_logger("quiet").debug("no")
@@ -70,17 +59,17 @@ def test_a_lower_level_of_one_channel_keeps_the_method(output: Levels) -> None:
     set_level("noisy.*", None)
     get_logger("noisy").debug("no")
 
-    assert output.written == ["DEBUG"] * 2
+    assert output.levels == ["DEBUG"] * 2
 
 
 def test_an_output_with_a_lower_level_keeps_the_method() -> None:
     """The lowest level of all outputs decides."""
-    loud, quiet = Levels(), Levels()
+    loud, quiet = Lines(), Lines()
     configuration.swap(Recorder([OutputRoute("a", loud, 10), OutputRoute("b", quiet, 40)], ProcessContext("app")))
     log_at_all(get_logger("a"))
 
-    assert loud.written == list(LEVELS)
-    assert quiet.written == ["ERROR", "CRITICAL"]
+    assert loud.levels == list(LEVELS)
+    assert quiet.levels == ["ERROR", "CRITICAL"]
 
 
 @pytest.mark.parametrize("level", ["DEBUG", "ERROR"])
@@ -100,16 +89,16 @@ def test_without_a_recorder_the_next_call_configures(
 
 
 @pytest.mark.parametrize("call", [lambda log: log.adebug("no", rows=1), lambda log: log.alog("DEBUG", "no")])
-def test_async_methods_of_disabled_levels_do_nothing(output: Levels, call: Callable[[Any], Any]) -> None:
+def test_async_methods_of_disabled_levels_do_nothing(output: Lines, call: Callable[[Any], Any]) -> None:
     """They stay coroutines, and follow the level."""
     asyncio.run(call(get_logger("a")))
     set_level(None, "DEBUG")
     asyncio.run(call(get_logger("a")))
 
-    assert output.written == ["DEBUG"]
+    assert output.levels == ["DEBUG"]
 
 
-def test_methods_of_a_subclass_and_aliases_follow(output: Levels) -> None:
+def test_methods_of_a_subclass_and_aliases_follow(output: Lines) -> None:
     """``warn`` is ``warning``; a subclass calls ``super()``."""
 
     class Mine(EventLogger):
@@ -123,10 +112,10 @@ def test_methods_of_a_subclass_and_aliases_follow(output: Levels) -> None:
         log.warn("x")
         mine.warning("x", rows=1)
 
-    assert output.written == ["WARNING"] * 2
+    assert output.levels == ["WARNING"] * 2
 
 
-def test_a_disabled_method_takes_what_an_enabled_one_takes(output: Levels) -> None:
+def test_a_disabled_method_takes_what_an_enabled_one_takes(output: Lines) -> None:
     """No call of an enabled method raises when the level is off."""
     set_level(None, "OFF")
     for name in LEVELS:
@@ -135,4 +124,4 @@ def test_a_disabled_method_takes_what_an_enabled_one_takes(output: Levels) -> No
         assert method("%d", 1, 2, payload={}, channel="c", self=1, event=2, exc_info=True) is None
         inspect.signature(method).bind("x", 1, payload={}, fields={}, args=())
 
-    assert output.written == []
+    assert output.levels == []

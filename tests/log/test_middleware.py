@@ -2,7 +2,6 @@
 
 import asyncio
 import sys
-import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextvars import copy_context
 from functools import partial
@@ -19,6 +18,7 @@ from balog import bound, get_logger
 from balog.log import middleware
 from balog.log.middleware import AsgiMiddleware, WsgiMiddleware
 from balog.testing import Events
+from tests.waiting import run_threads
 
 log = get_logger("app")
 
@@ -348,11 +348,7 @@ class TestWsgi:
             getattr(body, "close", lambda: None)()
             ids[n] = headers["X-Request-ID"]
 
-        threads = [threading.Thread(target=work, args=(n,)) for n in range(20)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        run_threads(*(partial(work, n) for n in range(20)))
         assert {e.payload["n"]: e.header.context["request_id"] for e in events if "n" in e.payload} == ids
         assert len(requests_of(events)) == 20
 

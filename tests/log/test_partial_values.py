@@ -4,8 +4,6 @@ import collections.abc
 import datetime
 import itertools
 import json
-import subprocess
-import sys
 import zoneinfo
 from collections.abc import Iterator
 from typing import Any
@@ -17,6 +15,7 @@ import pytest
 import sqlalchemy
 
 from balog.log.values.value_encoder import ValueEncoder
+from tests.stand_ins.programs import run_python
 
 UTC = datetime.timezone.utc
 
@@ -190,7 +189,7 @@ class Settings(pydantic.BaseModel):
 balog.configure("stderr")
 balog.get_logger("t").info("start", payload=Settings())
 """
-    ran = subprocess.run([sys.executable, *options, "-c", program], capture_output=True, text=True, check=True)
+    ran = run_python(program, *options)
 
     (line,) = ran.stderr.splitlines()
     assert "[redacted]" in json.loads(line)["payload"]["dsn"]

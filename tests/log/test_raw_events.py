@@ -9,9 +9,8 @@ import pytest
 
 import balog
 from balog.event import Event, decode, encode
-from balog.log import configuration
-from balog.log.outputs import LogOutput
 from balog.testing import Events, capture_events
+from tests.stand_ins.log_outputs import Lines, use_output
 
 WRITTEN = {
     "schema": "0.1.0",
@@ -70,35 +69,21 @@ def test_none_is_as_if_it_were_not_given(events: Events) -> None:
 
 def test_the_call_s_level_decides_whether_it_is_written(capfd: pytest.CaptureFixture[str]) -> None:
     """As for every call of the logger."""
-    before = configuration.swap(None)
-    try:
-        balog.configure("stderr", level="WARNING")
-        balog.get_logger("a").info("x", raw_event=WRITTEN)
-        balog.get_logger("a").error("x", raw_event=WRITTEN)
-    finally:
-        configuration.swap(before)
+    balog.configure("stderr", level="WARNING")
+    balog.get_logger("a").info("x", raw_event=WRITTEN)
+    balog.get_logger("a").error("x", raw_event=WRITTEN)
 
     assert capfd.readouterr().err.count("\n") == 1
 
 
 def test_an_event_without_a_level_takes_that_of_the_call() -> None:
     """Facility 0.0.1 has no level; outputs with a threshold need one."""
-    seen: list[str] = []
+    lines = Lines()
+    use_output(lines)
+    old: dict[str, Any] = {"id": "LG1", "channel": "a", "timestamp": "2014-01-02T00:00:00"}
+    balog.get_logger("a").error("x", raw_event={"schema": "0.0.1", "header": old, "payload": {}})
 
-    class Levels(LogOutput):
-        def write(self, level: str, event: bytes) -> None:
-            seen.append(level)
-
-    before = configuration.swap(None)
-    try:
-        balog.configure("stderr")
-        configuration.current().routes[0].output = Levels()
-        old: dict[str, Any] = {"id": "LG1", "channel": "a", "timestamp": "2014-01-02T00:00:00"}
-        balog.get_logger("a").error("x", raw_event={"schema": "0.0.1", "header": old, "payload": {}})
-    finally:
-        configuration.swap(before)
-
-    assert seen == ["ERROR"]
+    assert lines.levels == ["ERROR"]
 
 
 def test_the_given_event_is_not_changed(events: Events) -> None:

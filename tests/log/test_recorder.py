@@ -1,6 +1,6 @@
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from balog import get_logger
 from balog.common.redaction import Redactor
-from balog.event import Event, decode, encode
+from balog.event import Event, encode
 from balog.log import configuration, metrics
 from balog.log.context import ProcessContext
 from balog.log.logger import emit
@@ -18,18 +18,8 @@ from balog.log.metrics import Counter
 from balog.log.outputs import LogOutput
 from balog.log.recorder import OutputRoute, Recorder
 from balog.log.stdlib import EventHandler
-
-
-class Kept(LogOutput):
-    def __init__(self) -> None:
-        self.events: list[Event] = []
-
-    def write(self, level: str, event: bytes) -> None:
-        self.events.append(decode(event))
-
-    @property
-    def channels(self) -> list[str]:
-        return [event.header.channel for event in self.events]
+from tests.stand_ins.log_outputs import Lines, recording, use_output
+from tests.waiting import run_threads
 
 
 class Broken(LogOutput):
@@ -37,11 +27,12 @@ class Broken(LogOutput):
         raise OSError("the disk is full")
 
 
-@pytest.fixture(autouse=True)
-def recorder_of_its_own() -> Iterator[None]:
-    before = configuration.swap(None)
-    yield
-    configuration.swap(before)
+@pytest.fixture
+def kept() -> Lines:
+    """The one output of the process."""
+    made = Lines()
+    use_output(made)
+    return made
 
 
 def record(*routes: OutputRoute, **options: Any) -> Recorder:
@@ -89,8 +80,8 @@ class HostileDict(dict[str, Any]):
     ids=["list", "tuple", "dict", "name and value", "pair", "inside"],
 )
 def test_a_container_whose_methods_raise_loses_no_event_and_no_secret(value: Any, written: Any) -> None:
-    kept = Kept()
-    made = record(OutputRoute("kept", kept, 0), redactor=Redactor())
+    kept = Lines()
+    made = use_output(kept, redactor=Redactor())
 
     get_logger("tap").info("state", payload={"cls_type": "state", "value": value})
     get_logger("tap").info("state", value=value)
@@ -107,18 +98,11 @@ URL = f"https://user:{SECRET}@host/path"
 
 
 class TestSecretsInChannels:
-    @pytest.fixture
-    def kept(self) -> Kept:
-        kept = Kept()
-        redactor = Redactor()
-        configuration.swap(
-            Recorder(
-                [OutputRoute("kept", kept)], ProcessContext("test", clean=redactor.redact_encoded), redactor=redactor
-            )
-        )
-        return kept
+    @pytest.fixture(autouse=True)
+    def redacted(self, kept: Lines) -> None:
+        configuration.current().redact_with(Redactor())
 
-    def test_they_are_taken_out_whoever_chose_the_name(self, kept: Kept) -> None:
+    def test_they_are_taken_out_whoever_chose_the_name(self, kept: Lines) -> None:
         get_logger(f"password={SECRET}").info("x")
         get_logger("a").info(URL, payload={"cls_type": "x"})
         get_logger("a").info("x", channel=URL)
@@ -134,20 +118,20 @@ class TestSecretsInChannels:
         assert len(kept.events) == 7
         assert all("[redacted]" in name and SECRET not in name for name in kept.channels)
 
-    def test_a_long_name_is_still_one_that_a_header_takes(self, kept: Kept) -> None:
+    def test_a_long_name_is_still_one_that_a_header_takes(self, kept: Lines) -> None:
         emit("INFO", "token=abcdef " * 90, {"cls_type": "x"})
 
         assert len(kept.channels[0]) == 1000
         assert "abcdef" not in kept.channels[0]
 
-    def test_they_are_taken_out_where_a_processor_put_them(self, kept: Kept) -> None:
-        routes, processors = [OutputRoute("kept", kept)], [lambda logger, method, data: {**data, "channel": URL}]
-        configuration.swap(Recorder(routes, ProcessContext("test"), redactor=Redactor(), processors=processors))
+    def test_they_are_taken_out_where_a_processor_put_them(self, kept: Lines) -> None:
+        processors = [lambda logger, method, data: {**data, "channel": URL}]
+        use_output(kept, redactor=Redactor(), processors=processors)
         get_logger("a").info("x")
 
         assert kept.channels == ["https://[redacted]@host/path"]
 
-    def test_they_are_taken_out_of_a_thread_s_name(self, kept: Kept) -> None:
+    def test_they_are_taken_out_of_a_thread_s_name(self, kept: Lines) -> None:
         thread = threading.Thread(target=get_logger("a").info, args=("x",), name=f"sync {URL}")
         thread.start()
         thread.join()
@@ -156,9 +140,7 @@ class TestSecretsInChannels:
 
 
 @pytest.mark.parametrize("channel", [b"bytes", 7, ["a"], None])
-def test_a_channel_that_is_no_text_is_written_as_one(channel: Any) -> None:
-    kept = Kept()
-    record(OutputRoute("kept", kept))
+def test_a_channel_that_is_no_text_is_written_as_one(kept: Lines, channel: Any) -> None:
     emit("INFO", channel, {"cls_type": "x"})
 
     assert kept.channels == [str(channel)]
@@ -169,7 +151,7 @@ class TestLanes:
     def test_one_that_fails_keeps_nothing_from_the_others(
         self, position: int, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        kept = Kept()
+        kept = Lines()
         routes = [OutputRoute("kept", kept)]
         routes.insert(position, OutputRoute("broken", Broken()))
         recorder = record(*routes)
@@ -187,14 +169,14 @@ class TestLanes:
         def refuse(event: Event) -> bool:
             raise RuntimeError("no")
 
-        kept = Kept()
-        recorder = record(OutputRoute("odd", Kept(), 0, refuse), OutputRoute("kept", kept))
+        kept = Lines()
+        recorder = record(OutputRoute("odd", Lines(), 0, refuse), OutputRoute("kept", kept))
         get_logger("a").info("x")
 
         assert kept.channels == ["a"]
         assert recorder.lost == 1
 
-    @pytest.mark.parametrize("also", [[], [OutputRoute("kept", Kept())]])
+    @pytest.mark.parametrize("also", [[], [OutputRoute("kept", Lines())]])
     def test_strict_raises_what_an_output_raises(self, also: list[OutputRoute]) -> None:
         record(OutputRoute("broken", Broken()), *also, strict=True)
         with pytest.raises(OSError, match="the disk is full"):
@@ -207,18 +189,13 @@ class TestLanes:
 
     def test_threads_count_exactly(self) -> None:
         recorder = record(OutputRoute("broken", Broken()))
-        threads = [threading.Thread(target=lambda: [get_logger("a").info("x") for _ in range(500)]) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        run_threads(*[lambda: [get_logger("a").info("x") for _ in range(500)]] * 4)
 
         assert recorder.lost == 2000
 
 
-def test_what_had_to_be_changed_is_counted() -> None:
-    kept = Kept()
-    recorder = record(OutputRoute("kept", kept))
+def test_what_had_to_be_changed_is_counted(kept: Lines) -> None:
+    recorder = configuration.current()
     get_logger("a").info("x", payload={"x": object()})
     get_logger("a").info("x", payload={"x": float("nan")})
     get_logger("a").info("x", payload={"x": 1})
@@ -228,9 +205,9 @@ def test_what_had_to_be_changed_is_counted() -> None:
 
 
 class TestProcessors:
-    def logged(self, *processors: Callable[..., Any], strict: bool = False) -> Kept:
-        kept = Kept()
-        record(OutputRoute("kept", kept), processors=processors, strict=strict)
+    def logged(self, *processors: Callable[..., Any], strict: bool = False) -> Lines:
+        kept = Lines()
+        use_output(kept, processors=processors, strict=strict)
         get_logger("a").bind(bound=1).info("hi", rows=3)
         get_logger("a").info("done", payload={"rows": 3})
         return kept
@@ -317,13 +294,9 @@ def test_whatever_processors_do_one_valid_event_comes_out(steps: list[tuple[str,
 
         return process
 
-    kept = Kept()
-    before = configuration.swap(None)
-    try:
-        recorder = record(OutputRoute("kept", kept), processors=[processor(step) for step in steps])
+    kept = Lines()
+    with recording(kept, processors=[processor(step) for step in steps]) as recorder:
         get_logger("a").info("hi", rows=3)
-    finally:
-        configuration.swap(before)
 
     assert recorder.lost == 0
     (event,) = kept.events
@@ -332,9 +305,7 @@ def test_whatever_processors_do_one_valid_event_comes_out(steps: list[tuple[str,
 
 
 class TestEmit:
-    def test_it_writes_one_event_at_the_time_that_is_said(self) -> None:
-        kept = Kept()
-        record(OutputRoute("kept", kept))
+    def test_it_writes_one_event_at_the_time_that_is_said(self, kept: Lines) -> None:
         emit("WARNING", "metrics.rows", {"n": 1}, context={"stream": "users"}, nanoseconds=1_700_000_000_123_456_789)
         (event,) = kept.events
 
@@ -342,9 +313,7 @@ class TestEmit:
         assert event.header.timestamp.isoformat() == "2023-11-14T22:13:20.123456+00:00"
         assert event.header.context["stream"] == "users"
 
-    def test_a_dict_that_changes_between_two_calls_is_written_as_it_is_then(self) -> None:
-        kept = Kept()
-        record(OutputRoute("kept", kept))
+    def test_a_dict_that_changes_between_two_calls_is_written_as_it_is_then(self, kept: Lines) -> None:
         context = {"run_id": "one"}
         emit("INFO", "a", {}, context=context)
         context["run_id"] = "two"
@@ -353,21 +322,17 @@ class TestEmit:
         assert [event.header.context["run_id"] for event in kept.events] == ["one", "two"]
 
     def test_below_the_level_nothing_is_made(self) -> None:
-        record(OutputRoute("kept", Kept(), 30), strict=True)
+        record(OutputRoute("kept", Lines(), 30), strict=True)
         emit("INFO", "a", {"x": object()})
 
-    def test_what_cannot_be_encoded_is_written_as_well_as_it_can_be(self) -> None:
-        kept = Kept()
-        record(OutputRoute("kept", kept))
+    def test_what_cannot_be_encoded_is_written_as_well_as_it_can_be(self, kept: Lines) -> None:
         emit("INFO", "a", object(), context={"x": object()})
 
         assert kept.events[0].payload["problem"]
 
 
 @pytest.mark.parametrize(("level", "written"), [("error", "ERROR"), (35, "WARNING"), (None, "INFO"), ([], "INFO")])
-def test_a_level_in_any_form_is_no_reason_to_raise(level: Any, written: str) -> None:
-    kept = Kept()
-    record(OutputRoute("kept", kept))
+def test_a_level_in_any_form_is_no_reason_to_raise(kept: Lines, level: Any, written: str) -> None:
     emit(level, "a", {"cls_type": "x"})
     get_logger("a").log(level, "x")
 

@@ -3,9 +3,6 @@
 import asyncio
 import inspect
 import json
-import os
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -15,6 +12,7 @@ from balog import configure, flushing, get_logger
 from balog.event import Event, decode
 from balog.event.ids import new_id
 from balog.topics import open_topics
+from tests.stand_ins.programs import run_python
 
 log = get_logger("scope")
 
@@ -114,8 +112,7 @@ with balog.flushing(0.3):
     balog.get_logger("a").info("x", payload={})
 assert time.monotonic() - began < 3
 """
-        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
-        assert done.returncode == 0, done.stderr
+        run_python(program)
 
 
 class TestTheRun:
@@ -130,8 +127,6 @@ if child == 0: os._exit(0)
 os.waitpid(child, 0)
 subprocess.run([sys.executable, "-c", "import balog; balog.get_logger('a').info('x', payload={})"], check=True)
 """
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("BALOG_")}
-        done = subprocess.run([sys.executable, "-c", program], capture_output=True, env=environment, timeout=60)
-        contexts = [json.loads(line)["header"]["context"] for line in done.stderr.splitlines()]
+        contexts = [json.loads(line)["header"]["context"] for line in run_python(program).stderr.splitlines()]
         assert len({found["run_id"] for found in contexts}) == 1
         assert len({found["process"] for found in contexts}) == 3

@@ -1,4 +1,3 @@
-from collections.abc import Iterator
 from typing import Any, Literal
 
 import msgspec
@@ -6,18 +5,14 @@ import pytest
 
 from balog import configure, get_logger
 from balog.common.errors import ConfigError
-from balog.log import configuration
 from balog.log.values import validation
 from balog.log.values.validation import PayloadError, declare
 from balog.testing import capture_events
 
 
 @pytest.fixture(autouse=True)
-def declarations_of_its_own(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def declarations_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(validation, "_checks", {})
-    recorder = configuration.swap(None)
-    yield
-    configuration.swap(recorder)
 
 
 @pytest.fixture

@@ -21,9 +21,9 @@ from balog.common.redaction.names import NameRule, SecretNames
 from balog.common.redaction.redactor import default_names
 from balog.log import configuration
 from balog.log.context import ProcessContext
-from balog.log.outputs import LogOutput
 from balog.log.recorder import OutputRoute, Recorder
 from balog.log.values.value_encoder import ValueEncoder
+from tests.stand_ins.log_outputs import Lines
 
 
 class Name(str):
@@ -56,14 +56,6 @@ class GeneralEncoder(ValueEncoder):
         return None
 
 
-class Lines(LogOutput):
-    def __init__(self) -> None:
-        self.lines: list[bytes] = []
-
-    def write(self, level: str, event: bytes) -> None:
-        self.lines.append(event)
-
-
 LINES = Lines()
 REDACTOR = Redactor()
 CONTEXT = ProcessContext("a")
@@ -71,14 +63,12 @@ CONTEXT = ProcessContext("a")
 
 def logged(payload: Any, bound: dict[str, Any], encoder: ValueEncoder) -> bytes:
     """Log a payload, and return the line without its id and its time."""
-    LINES.lines.clear()
+    LINES.written.clear()
     before = configuration.swap(Recorder([OutputRoute("lines", LINES)], CONTEXT, redactor=REDACTOR, encoder=encoder))
-    try:
-        with balog.bound(**bound):
-            balog.get_logger("a").info("x", payload=payload)
-    finally:
-        configuration.swap(before)
-    (line,) = LINES.lines
+    with balog.bound(**bound):
+        balog.get_logger("a").info("x", payload=payload)
+    configuration.swap(before)
+    ((_, line),) = LINES.written
     return re.sub(rb'^(.*?"id":")\w+(".*?"timestamp":")[^"]+', rb"\1\2", line)
 
 

@@ -24,44 +24,40 @@ from jsonschema import Draft202012Validator
 
 import balog
 from balog.common.cardinality import Cardinality
-from balog.event import Event, decode
+from balog.event import decode
 from balog.event.payload import MetricPayload, read
-from balog.log import configuration, metrics
-from balog.log.context import ProcessContext
+from balog.log import metrics
 from balog.log.metrics import Metric, Point, Status, Tag, meters, points
 from balog.log.metrics.ticker import Ticker
-from balog.log.outputs import LogOutput
-from balog.log.recorder import OutputRoute, Recorder
 from balog.singer import write_log
-from tests.waiting import wait_for
+from tests.stand_ins import log_outputs
+from tests.stand_ins.programs import run_python
+from tests.waiting import run_threads, wait_for
 
 METRIC = Draft202012Validator(
     json.loads((Path(__file__).parents[3] / "schemas" / "payload" / "metric" / "1.0.0.json").read_bytes())
 )
 
 
-class Lines(LogOutput):
-    """An output that keeps the events it is given."""
-
-    def __init__(self) -> None:
-        self.events: list[Event] = []
+class Lines(log_outputs.Lines):
+    """Keeps events, of which each metric is a valid one."""
 
     def write(self, level: str, event: bytes) -> None:
+        super().write(level, event)
         made = decode(event)
         if made.cls_type == "metric":
             METRIC.validate(made.payload)
             assert level == "INFO"
-        self.events.append(made)
 
     @property
     def points(self) -> list[tuple[Any, ...]]:
         made = [read(event) for event in self.events]
         return [(p.type, p.metric, p.value, p.tags) for p in made if isinstance(p, MetricPayload)]
 
-    def take(self) -> tuple[Any, ...]:
-        """Give the one point that was written since the last time."""
+    def take_point(self) -> tuple[Any, ...]:
+        """Return the one point that was written since the last time."""
         (point,) = self.points
-        self.events.clear()
+        self.written.clear()
         return point
 
 
@@ -70,10 +66,9 @@ def lines(monkeypatch: pytest.MonkeyPatch) -> Iterator[Lines]:
     metrics.flush()  # what tests before left
     monkeypatch.setattr(meters, "_ticker", Ticker(f"ticker {os.urandom(8).hex()}"))
     made = Lines()
-    before = configuration.swap(Recorder([OutputRoute("lines", made)], ProcessContext("app"), strict=True))
+    log_outputs.use_output(made, strict=True)
     yield made
     metrics.flush()
-    configuration.swap(before)
 
 
 def is_running() -> bool:
@@ -82,10 +77,9 @@ def is_running() -> bool:
 
 def run(code: str, *, code_of_exit: int = 0, output: str = "stderr") -> list[dict[str, Any]]:
     """Run a program; give the point of each event that it wrote on stderr, with its process in ``process``."""
-    clean = {key: value for key, value in os.environ.items() if not key.startswith("BALOG_")}
     begin = f"import os, sys, signal, time\nimport balog\nfrom balog import metrics\nbalog.configure({output!r})\n"
-    python = [sys.executable, "-W", "ignore::DeprecationWarning"]  # since 3.12 a fork beside threads warns
-    done = subprocess.run([*python, "-c", begin + code], capture_output=True, text=True, env=clean, timeout=60)
+    warnings = ("-W", "ignore::DeprecationWarning")  # since 3.12 a fork beside threads warns
+    done = run_python(begin + code, *warnings, check=False)
     assert done.returncode == code_of_exit, done.stderr
     events = [json.loads(line) for line in done.stderr.splitlines()]
     return [{**event["payload"], "process": event["header"]["context"]["process"]} for event in events]
@@ -98,7 +92,7 @@ class TestCounter:
             counter.increment(4)
             assert (lines.points, counter.value) == ([], 5)
 
-        assert lines.take() == ("counter", "rows", 5, {"table": "users"})
+        assert lines.take_point() == ("counter", "rows", 5, {"table": "users"})
         assert counter.value == 0
 
     def test_writes_deltas(self, lines: Lines) -> None:
@@ -139,7 +133,7 @@ class TestCounter:
         counter = metrics.Counter("rows")
         with counter:
             pass
-        assert lines.take()[2] == 0
+        assert lines.take_point()[2] == 0
 
         metrics.flush()
         assert lines.points == []
@@ -149,7 +143,7 @@ class TestCounter:
             counter.increment(3)
             raise KeyError
 
-        assert lines.take()[2] == 3
+        assert lines.take_point()[2] == 3
 
     def test_threads_lose_no_count(self, lines: Lines) -> None:
         counter = metrics.Counter("rows", log_interval=0.002)
@@ -161,11 +155,7 @@ class TestCounter:
         before = sys.getswitchinterval()
         sys.setswitchinterval(1e-6)
         try:
-            threads = [threading.Thread(target=count) for _ in range(4)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
+            run_threads(*[count] * 4)
         finally:
             sys.setswitchinterval(before)
         metrics.flush()
@@ -190,7 +180,7 @@ class TestCounter:
         with metrics.Counter("rows") as counter:
             counter.increment(amount)
 
-        assert lines.take()[2] == value
+        assert lines.take_point()[2] == value
 
     def test_a_sum_that_floats_cannot_hold_is_said(self, lines: Lines) -> None:
         with metrics.Counter("rows") as counter:
@@ -240,7 +230,7 @@ class TestTimer:
             time.sleep(0.02)
             elapsed = timer.elapsed()
 
-        kind, name, seconds, tags = lines.take()
+        kind, name, seconds, tags = lines.take_point()
         assert (kind, name, tags) == ("timer", "load", {"table": "users", "status": "succeeded"})
         assert 0.02 <= elapsed <= seconds < 20
 
@@ -248,7 +238,7 @@ class TestTimer:
         with pytest.raises(ValueError, match="bad"), metrics.timer("load"):
             raise ValueError("bad")
 
-        assert lines.take()[3] == {"status": "failed"}
+        assert lines.take_point()[3] == {"status": "failed"}
 
     def test_tags_may_be_added_while_it_runs_and_a_status_stays(self, lines: Lines) -> None:
         tags: dict[str, Any] = {"endpoint": "users"}
@@ -256,7 +246,7 @@ class TestTimer:
             timer.tags["http_status_code"] = 404
             timer.tags["status"] = "failed"
 
-        assert lines.take()[3] == {"endpoint": "users", "http_status_code": 404, "status": "failed"}
+        assert lines.take_point()[3] == {"endpoint": "users", "http_status_code": 404, "status": "failed"}
         assert tags == {"endpoint": "users"}
 
     def test_may_be_used_again(self, lines: Lines) -> None:
@@ -325,7 +315,7 @@ class TestTags:
         with metrics.Counter("rows", {**tags, 3: "key"}):  # type: ignore[dict-item]
             pass
 
-        written = lines.take()[3]
+        written = lines.take_point()[3]
         assert (written["path"], written["nan"], written["n"], written["none"]) == ("/a", "nan", 1, None)
         assert (written["list"], written["3"]) == ([1, {"a": 2}], "key")
         assert written["colour"] == "red"
@@ -345,12 +335,8 @@ class TestTags:
     )
     def test_anything_gives_one_valid_event(self, name: Any, value: Any, tags: dict[Any, Any]) -> None:
         made = Lines()
-        recorder = Recorder([OutputRoute("lines", made)], ProcessContext("app"), strict=True)
-        before = configuration.swap(recorder)
-        try:
+        with log_outputs.recording(made, strict=True) as recorder:
             metrics.log(None, Point("gauge", name, value, tags))
-        finally:
-            configuration.swap(before)
         (event,) = made.events
         assert event.cls_type in ("metric", "log")
         assert recorder.lost == 0
@@ -359,7 +345,7 @@ class TestTags:
         with metrics.Counter("rows", {"query": "x" * 100_000}):
             pass
 
-        assert len(lines.take()[3]["query"]) == 1001
+        assert len(lines.take_point()[3]["query"]) == 1001
 
     def test_too_many_different_ones_are_folded(self, lines: Lines, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(points, "_cardinality", Cardinality(10))
@@ -398,7 +384,7 @@ class TestChannel:
         assert lines.events[0].header.context["stream"] == "users"
 
     def test_below_the_level_nothing_is_written(self, lines: Lines) -> None:
-        configuration.swap(Recorder([OutputRoute("lines", lines, 40)], ProcessContext("app"), strict=True))
+        log_outputs.use_output(lines, 40, strict=True)
         metrics.gauge("depth").set(math.nan)
         metrics.gauge("depth").set(3)
 
@@ -470,8 +456,7 @@ class TestTheEnd:
 
     def test_what_is_held_is_written_when_nobody_configured_and_metrics_came_first(self) -> None:
         code = "import sys; from balog import metrics; metrics.counter('rows').increment(3)"
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-        assert json.loads(done.stderr)["payload"]["value"] == 3
+        assert json.loads(run_python(code).stderr)["payload"]["value"] == 3
 
     def test_sigterm_in_a_block_writes_what_was_counted(self) -> None:
         points = run(

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from balog.log.outputs.file import FileOutput
+from tests.stand_ins.programs import run_python
 
 
 def lines_of(*paths: Path) -> list[Any]:
@@ -118,7 +119,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM
 output.write("INFO", b'{{"n":5}}')
 output.write("INFO", b'{{"n":6}}')
 """
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+        done = run_python(code)
 
         assert done.stdout.split() == ["27"] * 3
         first, torn, *rest = path.read_bytes().splitlines()

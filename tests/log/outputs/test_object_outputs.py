@@ -1,9 +1,7 @@
 import io
 import json
 import logging
-import sys
 import tempfile
-import threading
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from pathlib import Path
@@ -14,10 +12,11 @@ import pytest
 from balog import configure, get_logger, set_level
 from balog.common.errors import ConfigError
 from balog.event import Event, decode
-from balog.log.outputs import LogOutput
 from balog.log.outputs.stdlib import find_logger
 from balog.log.stdlib import EventFormatter, EventHandler, install
-from tests.stand_ins.configurations import configuration_of_its_own as configuration_of_its_own
+from tests.stand_ins.log_outputs import Lines
+from tests.stand_ins.programs import run_python
+from tests.waiting import run_threads
 
 
 class Records(logging.Handler):
@@ -197,11 +196,7 @@ class TestStream:
             for number in range(200):
                 get_logger("a").info("x" * number)
 
-        threads = [threading.Thread(target=log) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        run_threads(*[log] * 4)
 
         assert len([decode(line) for line in stream.getvalue().splitlines()]) == 800
 
@@ -235,18 +230,11 @@ class TestStream:
 def test_an_output_of_the_program_s_own() -> None:
     """A ``LogOutput`` receives the encoded events."""
 
-    class Kept(LogOutput):
-        def __init__(self) -> None:
-            self.events: list[tuple[str, bytes]] = []
-
-        def write(self, level: str, event: bytes) -> None:
-            self.events.append((level, event))
-
-    kept = Kept()
+    kept = Lines()
     configure(kept)
     get_logger("a").warning("x")
 
-    assert [(level, decode(event).header.channel) for level, event in kept.events] == [("WARNING", "a")]
+    assert (kept.levels, kept.channels) == (["WARNING"], ["a"])
 
 
 class TestLogging:
@@ -406,8 +394,5 @@ class TestLogging:
 
 def test_importing_balog_does_not_load_the_handlers() -> None:
     """The output imports the standard library's part only when it is used."""
-    import subprocess
-
     code = "import sys, balog; balog.configure('stderr'); print('balog.log.outputs.stdlib' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "False\n"
+    assert run_python(code).stdout == "False\n"

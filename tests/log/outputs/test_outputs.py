@@ -16,6 +16,7 @@ from balog.log.outputs import console_line, default_output, open_output
 from balog.log.outputs.console import ConsoleOutput, message_of
 from balog.log.outputs.stdio import SingerOutput, StderrOutput
 from balog.singer import LogMessage, parse_log
+from tests.stand_ins.programs import run_python
 
 EVENT = encode(Event.new("tap.done", {"cls_type": "log", "message": "hi"}))
 
@@ -33,16 +34,6 @@ class Stream(io.TextIOWrapper):
     @property
     def bytes(self) -> bytes:
         return self.buffer.getvalue()  # type: ignore[attr-defined, no-any-return]
-
-
-def run(code: str, *options: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(
-        [sys.executable, *options, "-c", code],
-        capture_output=True,
-        check=True,
-        env={**os.environ, **environment},
-        timeout=60,  # a deadlock is a failure, not a wait
-    )
 
 
 def test_singer_writes_a_log_message_that_the_pipe_can_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,7 +116,7 @@ for thread in threads: thread.join()
 
 @pytest.mark.parametrize("options", [[], ["-u"]], ids=["buffered", "unbuffered"])
 def test_threads_that_hammer_one_stdout_tear_no_line(options: list[str]) -> None:
-    lines = run(HAMMER, *options).stdout.splitlines()
+    lines = run_python(HAMMER, *options).stdout.splitlines()
 
     said = [json.loads(line)["value"]["payload"] for line in lines]
     assert len(said) == 8 * 150
@@ -156,7 +147,7 @@ for thread in threads: thread.join()
 
 
 def test_a_child_forked_while_threads_log_can_log_and_says_its_own_pid() -> None:
-    events = [json.loads(line)["value"] for line in run(FORK).stdout.splitlines()]
+    events = [json.loads(line)["value"] for line in run_python(FORK).stdout.splitlines()]
 
     children = [event for event in events if event["header"]["channel"] == "fork.child"]
     parents = {event["header"]["context"]["process"] for event in events if event not in children}

@@ -4,7 +4,6 @@ import json
 import logging
 import logging.config
 import logging.handlers
-import os
 import queue
 import subprocess
 import sys
@@ -25,57 +24,30 @@ import balog
 from balog import configure
 from balog.common.cardinality import Cardinality
 from balog.common.errors import ConfigError
+from balog.common.redaction import Redactor
 from balog.event import Event, decode, encode
 from balog.event.payload import LogPayload, MetricPayload, read
-from balog.log import configuration
 from balog.log import stdlib as handlers
-from balog.log.context import ProcessContext
 from balog.log.metrics import points
-from balog.log.outputs import LogOutput
-from balog.log.recorder import OutputRoute, Recorder
+from balog.log.recorder import Recorder
 from balog.log.stdlib import EventFormatter, EventHandler
+from tests.stand_ins.log_outputs import Lines, recording, use_output
+from tests.stand_ins.programs import run_python
 
 EVENT = Event.new("made.elsewhere", {"cls_type": "app.job", "rows": 3}, level="ERROR", context={"application": "other"})
 
 
-class Lines(LogOutput):
-    """An output that keeps what it is given."""
-
-    def __init__(self) -> None:
-        self.written: list[tuple[str, bytes]] = []
-        self.act: Any = None
-
-    def write(self, level: str, event: bytes) -> None:
-        if self.act is not None:
-            self.act()
-        self.written.append((level, event))
-
-    @property
-    def events(self) -> list[Event]:
-        assert all(b"\n" not in line for _, line in self.written)
-        return [decode(line) for _, line in self.written]
-
-    def take(self) -> Event:
-        """Give the one event that was written since the last time."""
-        (event,) = self.events
-        self.written.clear()
-        return event
-
-
 @pytest.fixture
-def lines() -> Iterator[Lines]:
+def lines() -> Lines:
     made = Lines()
-    before = configuration.swap(Recorder([OutputRoute("lines", made)], ProcessContext("app"), strict=True))
-    yield made
-    configuration.swap(before)
+    use_output(made, strict=True)
+    return made
 
 
 @pytest.fixture
 def easygoing(lines: Lines) -> Recorder:
     """What the process logs with: not strict, as in production."""
-    recorder = Recorder([OutputRoute("lines", lines)], ProcessContext("app"))
-    configuration.swap(recorder)
-    return recorder
+    return use_output(lines)
 
 
 @pytest.fixture
@@ -95,13 +67,6 @@ def untouched() -> Iterator[None]:
     yield
     root.handlers[:], root.level, sys.excepthook, threading.excepthook, sys.unraisablehook = before
     warnings.showwarning, logging.config.fileConfig = showwarning, load
-
-
-def run(code: str, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    clean = {key: value for key, value in os.environ.items() if not key.startswith("BALOG_")}
-    return subprocess.run(
-        [sys.executable, *options, "-c", code], capture_output=True, text=True, env=clean | environment, timeout=60
-    )
 
 
 class TestARecordBecomesAnEvent:
@@ -226,9 +191,7 @@ class TestARecordBecomesAnEvent:
         assert lines.take().payload["message"] == "hi %d ('x',)"
 
     def test_secrets_are_taken_out(self, lines: Lines, logger: logging.Logger) -> None:
-        from balog.common.redaction import from_config
-
-        configuration.swap(Recorder([OutputRoute("lines", lines)], ProcessContext("app"), redactor=from_config(True)))
+        use_output(lines, redactor=Redactor())
         logger.info("hi", extra={"password": "hunter2"})
         foreign = Event.new("a", {"cls_type": "x", "password": "hunter2"}, context={"token": "hunter2"})
         logger.info(foreign)
@@ -468,14 +431,11 @@ class TestNeverInTheWay:
     )
     def test_any_attributes_give_a_valid_event(self, attributes: dict[str, Any]) -> None:
         made = Lines()
-        before = configuration.swap(Recorder([OutputRoute("lines", made)], ProcessContext("app")))
-        try:
+        with recording(made):
             record = logging.LogRecord("a", 20, "f", 1, "hi %s", ("x",), None)
             record.__dict__.update({key: value for key, value in attributes.items() if key not in record.__dict__})
             EventHandler().handle(record)
             EventFormatter().format(record)
-        finally:
-            configuration.swap(before)
         assert made.take().payload["message"] is not None
 
     def test_a_failing_output_does_not_reach_the_application(
@@ -509,7 +469,7 @@ class TestNeverInTheWay:
             logger.info("hi", extra={"what": object()})
 
     def test_below_the_threshold_nothing_is_put_together(self, lines: Lines, logger: logging.Logger) -> None:
-        configuration.swap(Recorder([OutputRoute("lines", lines, 40)], ProcessContext("app"), strict=True))
+        use_output(lines, 40, strict=True)
         logger.info("%s", Hostile())
 
         assert lines.written == []
@@ -777,7 +737,10 @@ install()
 
 
 class TestUncaught:
-    def events(self, done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
+    def ran(self, code: str, output: str = "stderr") -> "subprocess.CompletedProcess[str]":
+        return run_python(UNCAUGHT.format(output=output, code=code), check=False)
+
+    def events(self, done: "subprocess.CompletedProcess[str]") -> list[dict[str, Any]]:
         return [json.loads(line) for line in done.stderr.splitlines()]
 
     def test_each_is_one_event_and_no_traceback_besides(self) -> None:
@@ -785,7 +748,7 @@ class TestUncaught:
             "class D:\n    def __del__(self): raise KeyError('k')\nD()\n"
             "t = threading.Thread(target=lambda: 1 / 0, name='w'); t.start(); t.join()\nraise ValueError('bad')"
         )
-        done = run(UNCAUGHT.format(output="stderr", code=code))
+        done = self.ran(code)
 
         assert done.returncode == 1
         ignored, thread, event = self.events(done)
@@ -804,21 +767,21 @@ class TestUncaught:
             "    await asyncio.sleep(0)\n    del t\n    gc.collect()\n"
             "asyncio.run(main())"
         )
-        (event,) = self.events(run(UNCAUGHT.format(output="stderr", code=code)))
+        (event,) = self.events(self.ran(code))
 
         assert event["header"]["channel"] == "asyncio"
         assert event["payload"]["exception"]["message"] == "bad"
 
     def test_when_only_a_file_has_it_python_prints_it_as_ever(self, tmp_path: Path) -> None:
         path = tmp_path / "a.jsonl"
-        done = run(UNCAUGHT.format(output=f"file:{path}", code="raise ValueError('bad')"))
+        done = self.ran("raise ValueError('bad')", f"file:{path}")
 
         assert done.stderr.endswith("ValueError: bad\n")
         assert json.loads(path.read_text())["payload"]["message"] == "uncaught ValueError: bad"
 
     def test_ctrl_c_and_an_exit_in_a_thread_are_no_events(self) -> None:
         code = "t = threading.Thread(target=sys.exit); t.start(); t.join(); raise KeyboardInterrupt"
-        done = run(UNCAUGHT.format(output="stderr", code=code))
+        done = self.ran(code)
 
         assert done.stderr.startswith("Traceback")
         assert done.stderr.rstrip().endswith("KeyboardInterrupt")
@@ -829,13 +792,13 @@ class TestUncaught:
             "from balog.log.stdlib import capture_uncaught\n"
             "sys.excepthook = lambda *args: print('other hook', args[1])\ncapture_uncaught()\nraise ValueError('bad')"
         )
-        done = run(UNCAUGHT.format(output="stderr", code=code).replace("install()", ""))
+        done = run_python(UNCAUGHT.format(output="stderr", code=code).replace("install()", ""), check=False)
 
         assert done.stdout == "other hook bad\n"
         assert len(self.events(done)) == 1
 
     def test_a_process_without_a_stderr_does_not_mind(self) -> None:
-        done = run(UNCAUGHT.format(output="stderr", code="sys.stderr = None\nraise ValueError('bad')"))
+        done = self.ran("sys.stderr = None\nraise ValueError('bad')")
 
         assert done.returncode == 1
 
@@ -854,14 +817,10 @@ def test_a_record_s_payload_uses_the_encoders_of_the_configuration(tmp_path: Pat
         """A type of the program."""
 
     path = tmp_path / "events.jsonl"
-    before = configuration.swap(None)
-    try:
-        configure(f"file:{path}", encoders={Money: lambda value: {"cls_type": "money", "amount": 3}})
-        logger = logging.Logger("shop")
-        logger.addHandler(EventHandler())
-        logger.warning("paid", extra={"payload": Money(), "order": 7})
-    finally:
-        configuration.swap(before)
+    configure(f"file:{path}", encoders={Money: lambda value: {"cls_type": "money", "amount": 3}})
+    logger = logging.Logger("shop")
+    logger.addHandler(EventHandler())
+    logger.warning("paid", extra={"payload": Money(), "order": 7})
 
     (event,) = (json.loads(line) for line in path.read_text().splitlines())
     assert event["payload"] == {"cls_type": "money", "amount": 3, "order": 7, "message": "paid"}

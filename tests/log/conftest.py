@@ -1,4 +1,4 @@
-"""A configuration of balog for each test of a module that imports this."""
+"""What the tests of the logger share."""
 
 from collections.abc import Iterator
 
