@@ -13,8 +13,6 @@ from balog.log.levels import parse_threshold
 from balog.log.outputs import default_output, open_output
 from balog.log.recorder import OutputRoute, Recorder
 from balog.log.rendering import callsites
-from balog.log.values.conversions import check_encoders
-from balog.log.values.value_encoder import ValueEncoder
 
 if TYPE_CHECKING:
     from balog.common.redaction import Redactor
@@ -24,7 +22,6 @@ def build_recorder(
     settings: LoggerConfig,
     sources: Mapping[str, str],
     processors: Sequence[Callable[[Any, str, dict[str, Any]], Any]] = (),
-    encoders: Mapping[type, Callable[[Any], Any]] | None = None,
     *,
     program: tuple[str | None, str | None] = (None, None),
     knowing: Callable[[Redactor], Redactor] = lambda redactor: redactor,
@@ -35,7 +32,6 @@ def build_recorder(
         settings: merged by ``merge_settings``.
         sources: where each setting comes from, for errors.
         processors: as in ``configure``.
-        encoders: likewise.
         program: the application's name and version if the settings have none.
         knowing: returns the redactor with further secrets.
 
@@ -43,7 +39,6 @@ def build_recorder(
         ConfigError: a setting is invalid.
     """
     validator = redactor = None
-    check_encoders({} if encoders is None else encoders)
     if settings.validate != "off":
         from balog.log.values.validation import DeclaredTypeValidator
 
@@ -72,7 +67,6 @@ def build_recorder(
         processors=processors,
         callsites=callsites.DEFAULT if settings.callsite else None,
         strict=settings.strict,
-        encoder=ValueEncoder(encoders),
     )
 
 

@@ -58,7 +58,6 @@ def configure(
     callsite: bool | None = None,
     strict: bool | None = None,
     processors: Sequence[Callable[[Any, str, dict[str, Any]], Any]] = (),
-    encoders: Mapping[type, Callable[[Any], Any]] | None = None,
 ) -> None:
     """Configure where events go, from which level on, and how they are processed. Existing loggers follow.
 
@@ -85,7 +84,6 @@ def configure(
             caller.
         strict: raise errors of logging instead of writing the event as well as possible. For tests.
         processors: structlog's processors, run before a logger's call becomes an event.
-        encoders: functions that convert values of your types to data, by class (``docs/reference/values.md``).
 
     Raises:
         ConfigError: a setting is invalid. The earlier configuration stays.
@@ -109,14 +107,13 @@ def configure(
         if not callable(processor):
             raise ConfigError(f"{str(processor)[:80]!r} cannot be called", "configure(processors=…)")
     given = {name: value for name, value in given.items() if value is not None}
-    _apply(given, config, processors, encoders)
+    _apply(given, config, processors)
 
 
 def _apply(
     given: dict[str, Any],
     config: str | os.PathLike[str] | None,
     processors: Sequence[Callable[[Any, str, dict[str, Any]], Any]] = (),
-    encoders: Mapping[type, Callable[[Any], Any]] | None = None,
     ignored: Collection[str] = (),
 ) -> None:
     """Configure from arguments, the config file and the environment.
@@ -127,7 +124,7 @@ def _apply(
     """
     settings, sources = merge_settings(given, config, ignored)
     declared = settings.levels.keys() | ({""} if sources["level"] != "BALOG_LEVEL" and settings.level else set())
-    recorder = build_recorder(settings, sources, processors, encoders, program=_program, knowing=_knowing)
+    recorder = build_recorder(settings, sources, processors, program=_program, knowing=_knowing)
     with _lock:
         _drop_overrides(declared)
         _install(recorder)

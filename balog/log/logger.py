@@ -271,7 +271,6 @@ class EventLogger(AsyncMethods, StdlibMethods, structlog.BoundLoggerBase):
                 severity=level,
                 strict=recorder.strict,
                 problem=problem,
-                encoder=recorder.encoder,
             )
         except Exception as error:
             if recorder.strict:

@@ -17,7 +17,6 @@ from balog.log.output_route import OutputRoute
 from balog.log.outputs import LogOutput
 from balog.log.rendering.callsites import CallsiteFinder
 from balog.log.rendering.renderer import EventRenderer, counting
-from balog.log.values.value_encoder import ValueEncoder
 
 if TYPE_CHECKING:
     from balog.common.redaction import Redactor
@@ -39,7 +38,6 @@ class Recorder(EventRenderer):
             call becomes an event.
         callsites: finds the caller of a logger, whose place goes to the context.
         strict: whether errors are raised.
-        encoder: encodes payloads and bound values.
 
     Attributes:
         threshold: the lowest level that is written on any channel.
@@ -58,9 +56,8 @@ class Recorder(EventRenderer):
         processors: Sequence[Callable[[Any, str, dict[str, Any]], Any]] = (),
         callsites: CallsiteFinder | None = None,
         strict: bool = False,
-        encoder: ValueEncoder | None = None,
     ) -> None:
-        super().__init__(process_context, redactor, validator, callsites, strict, encoder or ValueEncoder())
+        super().__init__(process_context, redactor, validator, callsites, strict)
         self.routes = tuple(routes)
         self.processors = tuple(processors)
         self.lost = 0
@@ -110,7 +107,6 @@ class Recorder(EventRenderer):
             processors=self.processors,
             callsites=self.callsites,
             strict=strict,
-            encoder=self.encoder,
         )
         recorder._is_redirected = True
         return recorder

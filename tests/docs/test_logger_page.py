@@ -29,7 +29,7 @@ def test_each_option_of_configure_is_in_the_table() -> None:
 
 def test_each_key_of_the_config_file_is_an_option() -> None:
     """The file has the names of the arguments."""
-    not_in_file = {"config", "processors", "encoders"}
+    not_in_file = {"config", "processors"}
     assert set(LoggerConfig.__struct_fields__) == set(inspect.signature(balog.configure).parameters) - not_in_file
 
 

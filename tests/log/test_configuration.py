@@ -364,12 +364,6 @@ class TestWrongArguments:
         with pytest.raises(ConfigError, match=r"^configure\(processors=…\): expected a list of functions, not \w+$"):
             configure(processors=wrong)  # type: ignore[arg-type]
 
-    @pytest.mark.parametrize("wrong", [0, 5, "x", [1], print])
-    def test_encoders_are_a_mapping(self, wrong: object) -> None:
-        """Also where the value is falsy."""
-        with pytest.raises(ConfigError, match=r"^configure\(encoders=…\): expected \{MyType: function\}, not \w+$"):
-            configure(encoders=wrong)  # type: ignore[arg-type]
-
     @pytest.mark.parametrize(
         ("name", "value", "path"),
         [

@@ -23,12 +23,8 @@ from balog.log.values.json_values import (
     is_deeper_than,
     safe_str,
 )
-from balog.log.values.value_encoder import ValueEncoder
+from balog.log.values.value_encoder import encode_unchanged
 from tests.log.test_logger import Hostile
-
-
-def encode_unchanged(value: Any) -> bytes:
-    return ValueEncoder().encode_unchanged(value)[0]
 
 
 class Colour(enum.Enum):
@@ -148,7 +144,7 @@ class Price(decimal.Decimal):
     ],
 )
 def test_a_value_of_a_subclass_is_written_as_that_of_its_class_and_is_no_problem(value: Any, data: Any) -> None:
-    assert json.loads(encode_unchanged({"v": value, "list": [value]})) == {"v": data, "list": [data]}
+    assert json.loads(encode_unchanged({"v": value, "list": [value]})[0]) == {"v": data, "list": [data]}
     assert written(make_encodable({"v": value, "odd": 1j})[0]) == {"v": data, "odd": "1j"}
     assert make_encodable({"v": value, "odd": 1j})[1] == "complex has no JSON form, its repr is written, at $.odd"
 
@@ -163,7 +159,7 @@ def test_numbers_of_numpy_are_numbers() -> None:
         "name": numpy.str_("users"),
     }
 
-    assert json.loads(encode_unchanged(value)) == {"rows": 3, "share": 2.5, "half": 1.5, "ok": True, "name": "users"}
+    assert json.loads(encode_unchanged(value)[0]) == {"rows": 3, "share": 2.5, "half": 1.5, "ok": True, "name": "users"}
     for odd in (numpy.float64("nan"), numpy.float32("inf")):
         assert make_encodable({"v": odd}) == ({"v": None}, "a number that is nan or infinite, null is written, at $.v")
 
@@ -171,7 +167,7 @@ def test_numbers_of_numpy_are_numbers() -> None:
 def test_times_of_pandas_keep_their_nanoseconds() -> None:
     pandas = pytest.importorskip("pandas")
 
-    encoded = encode_unchanged({"at": pandas.Timestamp("2026-01-02T03:04:05.123456789Z")})
+    encoded = encode_unchanged({"at": pandas.Timestamp("2026-01-02T03:04:05.123456789Z")})[0]
 
     assert encoded == b'{"at":"2026-01-02T03:04:05.123456789+00:00"}'
 

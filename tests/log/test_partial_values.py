@@ -14,7 +14,7 @@ import pydantic
 import pytest
 import sqlalchemy
 
-from balog.log.values.value_encoder import ValueEncoder
+from balog.log.values.value_encoder import encode, encode_plain, encode_unchanged
 from tests.stand_ins.programs import run_python
 
 UTC = datetime.timezone.utc
@@ -22,15 +22,14 @@ UTC = datetime.timezone.utc
 
 def encoded(value: Any) -> tuple[Any, str]:
     """Return a value as it is written, and the problem."""
-    encoder = ValueEncoder()
-    line, _, _ = encoder.encode({"v": value})
+    line, _, _ = encode({"v": value})
     data = json.loads(line)
     return data["v"], data.get("problem", "")
 
 
 def is_refused_if_strict(value: Any) -> bool:
     try:
-        ValueEncoder().encode_unchanged({"v": value})
+        encode_unchanged({"v": value})
     except Exception:
         return True
     return False
@@ -73,13 +72,13 @@ def test_names_that_are_the_same_stay_both(make: Any, wanted: Any) -> None:
 def test_an_offset_with_seconds_loses_none(moment: datetime.datetime) -> None:
     """RFC 3339 has no seconds in an offset, so such a time is in UTC, also as a key and beside an odd value."""
     for payload in ({"v": moment}, {"v": [moment]}, {"v": moment, "odd": 1j}, {"v": moment, "date": {1}}):
-        line = ValueEncoder().encode(payload)[0]
+        line = encode(payload)[0]
         found = json.loads(line)["v"]
         found = found[0] if isinstance(found, list) else found
         assert datetime.datetime.fromisoformat(found) == moment
     (key,) = encoded({moment: 1})[0]
     assert datetime.datetime.fromisoformat(key) == moment
-    plain = ValueEncoder().encode_plain({"v": moment})
+    plain = encode_plain({"v": moment})
     assert plain is None or datetime.datetime.fromisoformat(json.loads(plain)["v"]) == moment
 
 

@@ -10,6 +10,7 @@ import re
 import time
 import uuid
 from typing import Any
+from unittest.mock import patch
 
 import msgspec
 from hypothesis import HealthCheck, example, given, settings
@@ -22,7 +23,8 @@ from balog.common.redaction.redactor import default_names
 from balog.log import configuration
 from balog.log.context import ProcessContext
 from balog.log.recorder import OutputRoute, Recorder
-from balog.log.values.value_encoder import ValueEncoder
+from balog.log.rendering import renderer
+from balog.log.values import value_encoder
 from tests.stand_ins.log_outputs import Lines
 
 
@@ -49,22 +51,15 @@ class Pairs(dict[str, Any]):
 Login = collections.namedtuple("Login", ["user", "password"])
 
 
-class GeneralEncoder(ValueEncoder):
-    """Treats no value as plain."""
-
-    def encode_plain(self, value: Any) -> bytes | None:
-        return None
-
-
 LINES = Lines()
 REDACTOR = Redactor()
 CONTEXT = ProcessContext("a")
 
 
-def logged(payload: Any, bound: dict[str, Any], encoder: ValueEncoder) -> bytes:
+def logged(payload: Any, bound: dict[str, Any]) -> bytes:
     """Log a payload, and return the line without its id and its time."""
     LINES.written.clear()
-    before = configuration.swap(Recorder([OutputRoute("lines", LINES)], CONTEXT, redactor=REDACTOR, encoder=encoder))
+    before = configuration.swap(Recorder([OutputRoute("lines", LINES)], CONTEXT, redactor=REDACTOR))
     with balog.bound(**bound):
         balog.get_logger("a").info("x", payload=payload)
     configuration.swap(before)
@@ -127,16 +122,18 @@ values = st.recursive(
 @example(payload={"v": b"password=hunter22", "w": [b"token=abcdefgh"]}, bound={})
 @example(payload={Colour.RED: 1, Name("password"): "x"}, bound={"password": "x"})
 def test_a_plain_value_makes_the_event_that_the_general_way_makes(payload: Any, bound: dict[str, Any]) -> None:
-    expected = logged(payload, bound, GeneralEncoder())
+    with patch.object(renderer, "encode_plain", lambda value: None):
+        expected = logged(payload, bound)
 
-    for encoder in (ValueEncoder(), ENCODER, ENCODER):  # which knows names, and the redactor the document
-        assert logged(payload, bound, encoder) == expected
+    value_encoder._names.clear()
+    for _ in range(2):  # then names are known, and the redactor knows the document
+        assert logged(payload, bound) == expected
 
 
 def test_most_payloads_are_plain() -> None:
     payload = {"a": [1, None, ("x", {"b": 1.5})], "n": None, "at": datetime.date(2026, 1, 2), "d": {}}
 
-    assert ValueEncoder().encode_plain(payload) == b'{"a":[1,null,["x",{"b":1.5}]],"n":null,"at":"2026-01-02","d":{}}'
+    assert value_encoder.encode_plain(payload) == b'{"a":[1,null,["x",{"b":1.5}]],"n":null,"at":"2026-01-02","d":{}}'
 
 
 def test_a_thousand_new_keys_take_less_than_two_milliseconds() -> None:
@@ -144,13 +141,12 @@ def test_a_thousand_new_keys_take_less_than_two_milliseconds() -> None:
     for turn in range(15):
         payload = {f"column_{turn}_{number}": number for number in range(1000)}
         before = time.process_time()
-        logged(payload, {}, ENCODER)
+        logged(payload, {})
         took.append(time.process_time() - before)
 
     assert min(took) < 0.002
 
 
-ENCODER = ValueEncoder()
 PARTS = [
     "pass",
     "password",

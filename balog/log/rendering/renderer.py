@@ -17,7 +17,8 @@ from balog.log.rendering.callsites import KEY, CallsiteEncoder, CallsiteFinder
 from balog.log.rendering.context_encoder import ContextEncoder
 from balog.log.rendering.stamps import next_stamp
 from balog.log.values.encoding import encode_channel
-from balog.log.values.value_encoder import ValueEncoder
+from balog.log.values.value_encoder import encode as encode_value
+from balog.log.values.value_encoder import encode_plain, encode_unchanged
 
 if TYPE_CHECKING:
     from balog.common.redaction import Redactor
@@ -42,7 +43,6 @@ class EventRenderer:
         validator: checks payloads of declared types.
         callsites: finds the caller of a logger, whose place goes to the context.
         strict: whether errors are raised.
-        encoder: encodes payloads and bound values.
 
     Attributes:
         problems: number of payloads and contexts with a ``problem``: changed to be encoded, or a processor raised.
@@ -56,16 +56,13 @@ class EventRenderer:
         validator: DeclaredTypeValidator | None,
         callsites: CallsiteFinder | None,
         strict: bool,
-        encoder: ValueEncoder,
     ) -> None:
         self.process_context = process_context
         self.redactor = redactor
         self.validator = validator
         self.callsites = callsites
         self.strict = strict
-        self.encoder = encoder
         self.problems = 0
-        self._encode_plain = encoder.encode_plain
         self._forget_encoded()
 
     def _forget_encoded(self) -> None:
@@ -125,7 +122,7 @@ class EventRenderer:
             nanoseconds: since the epoch; None for now.
             frame: the caller's, if its place goes to the context.
         """
-        encoded, redactor = self._encode_plain(payload), self.redactor
+        encoded, redactor = encode_plain(payload), self.redactor
         if (
             encoded is None
             or self.validator is not None
@@ -172,7 +169,7 @@ class EventRenderer:
         """
         redactor, header = self.redactor, event.header
         payload, context = self._foreign_payload(event), header.context
-        if type(context) is not dict or self._encode_plain(context) is None:
+        if type(context) is not dict or encode_plain(context) is None:
             context = msgspec.json.decode(self._encode(context))
         elif redactor is not None:
             context = redactor.redact(context)
@@ -198,7 +195,7 @@ class EventRenderer:
 
     def _encode(self, value: Any) -> bytes:
         """Encode a value as one JSON object without its secrets."""
-        return self._finish(value, self._encode_plain(value), None)
+        return self._finish(value, encode_plain(value), None)
 
     def _finish(self, value: Any, encoded: bytes | None, validator: DeclaredTypeValidator | None) -> bytes:
         """Check and redact a value that is encoded, or encode a value that is not plain first."""
@@ -208,9 +205,9 @@ class EventRenderer:
                 encoded = validator.check(encoded)
             return encoded if redactor is None else redactor.redact_encoded(encoded)
         if self.strict:
-            encoded, data = self.encoder.encode_unchanged(value)
+            encoded, data = encode_unchanged(value)
         else:
-            encoded, data, is_changed = self.encoder.encode(value, None if redactor is None else redactor.redact_text)
+            encoded, data, is_changed = encode_value(value, None if redactor is None else redactor.redact_text)
             if is_changed:
                 self.changed()
         if validator is not None:

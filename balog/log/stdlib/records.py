@@ -150,7 +150,7 @@ def _read_text(message: str, channel: str) -> Event | None:
 def _payload(
     record: logging.LogRecord, recorder: Recorder, message: str, args: tuple[Any, ...], fields: dict[str, Any]
 ) -> Any:
-    make = partial(payload_of, strict=recorder.strict, encoder=recorder.encoder)
+    make = partial(payload_of, strict=recorder.strict)
     extra = record.__dict__
     metric = _metric_of(record.msg, args)
     if metric is not None:

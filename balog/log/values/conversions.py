@@ -16,7 +16,6 @@ from uuid import UUID
 
 import msgspec
 
-from balog.common.errors import ConfigError
 from balog.log.values.containers import is_container_type
 from balog.log.values.exceptions import describe
 from balog.log.values.json_values import SAME_KEYS
@@ -40,11 +39,11 @@ JSON_LEAVES: frozenset[type] = frozenset(
 )
 """Types that msgspec writes, and whose encoding shows all their text."""
 
-LEAVES = JSON_LEAVES | {bytes, bytearray}
-"""Types that msgspec writes as a text or a number."""
+TIMES: frozenset[type] = frozenset({datetime, time})
+"""Types of which a value may have an offset that msgspec does not write."""
 
-JSON_TYPES = frozenset({str, int, float, bool, type(None), dict, list, tuple})
-"""Types whose form is JSON's own, so no encoder replaces it."""
+LEAVES = (JSON_LEAVES | {bytes, bytearray}) - TIMES
+"""Types that msgspec writes as a text or a number."""
 
 Convert = Callable[[Any], Any]
 _MAX_TYPES = 2048
@@ -62,84 +61,23 @@ class PartialValue(NamedTuple):
     problem: str
 
 
-def check_encoders(encoders: Mapping[Any, Any]) -> None:
-    """Check the encoders of a program.
-
-    Raises:
-        ConfigError: it is not a mapping, or a key is not a class, is a type of JSON, or its encoder cannot be called.
-    """
-    where = "configure(encoders=…)"
-    if not isinstance(encoders, Mapping):
-        raise ConfigError(f"expected {{MyType: function}}, not {type(encoders).__name__}", where)
-    for kind, encoder in encoders.items():
-        if not isinstance(kind, type):
-            raise ConfigError(f"{str(kind)[:80]!r} is not a class; expected {{MyType: function}}", where)
-        if kind in JSON_TYPES:
-            raise ConfigError(f"{kind.__name__} has its own form in JSON; name a class of your own", where)
-        if not callable(encoder):
-            raise ConfigError(f"the encoder of {kind.__name__}, {str(encoder)[:80]!r}, cannot be called", where)
-
-
 class ConversionError(TypeError):
-    """A value has no JSON form, or its encoder raised."""
+    """A value has no JSON form."""
 
 
-class Conversions:
-    """Conversions by type: those that a program adds, and the built-in ones.
-
-    Args:
-        encoders: functions by type. The nearest class of a value's type decides, then the first abstract class that
-            includes it. They win over the built-in conversions, except the one for ``object``.
-    """
-
-    def __init__(self, encoders: Mapping[type, Convert] | None = None) -> None:
-        self.encoders = {kind: encoder for kind, encoder in (encoders or {}).items() if kind is not object}
-        self._last = (encoders or {}).get(object)
-        self.json_leaves = frozenset(kind for kind in JSON_LEAVES if self._own(kind) is None)
-        leaves = frozenset(kind for kind in LEAVES if self._own(kind) is None)
-        self.times = leaves & {datetime, time}  # which may have an offset that msgspec does not write
-        self.leaves = leaves - self.times
-        self._known: dict[type, Convert | None] = {}
-
-    def find(self, kind: type) -> Convert | None:
-        """Return the conversion of a type's values; None for a leaf, for a container and without one."""
-        try:
-            return self._known[kind]
-        except KeyError:
-            found = self._own(kind) if self.encoders else None
-            if found is None and kind not in LEAVES:
-                found = _built_in(kind)
-                if found is None and self._last is not None and not is_container_type(kind):
-                    found = _named(self._last)
-            if len(self._known) >= _MAX_TYPES:
-                self._known.clear()
-            self._known[kind] = found
-            return found
-
-    def _own(self, kind: type) -> Convert | None:
-        if kind in JSON_TYPES:
-            return None
-        for base in kind.__mro__:
-            if base in self.encoders:
-                return _named(self.encoders[base])
-        for base, encoder in self.encoders.items():
-            with suppress(Exception):  # an abstract class runs code of its own
-                if issubclass(kind, base):
-                    return _named(encoder)
-        return None
+_known: dict[type, Convert | None] = {}
 
 
-def _named(encoder: Convert) -> Convert:
-    """Return the encoder of a program; its errors name the type."""
-
-    def convert(value: Any) -> Any:
-        try:
-            return encoder(value)
-        except Exception as error:
-            name = type(value).__name__
-            raise ConversionError(f"the encoder of {name} raised {type(error).__name__}") from error
-
-    return convert
+def find_conversion(kind: type) -> Convert | None:
+    """Return the conversion of a type's values; None for a leaf, for a container and without one."""
+    try:
+        return _known[kind]
+    except KeyError:
+        found = None if kind in LEAVES or kind in TIMES else _built_in(kind)
+        if len(_known) >= _MAX_TYPES:
+            _known.clear()
+        _known[kind] = found
+        return found
 
 
 def _built_in(kind: type) -> Convert | None:
@@ -177,7 +115,7 @@ def _members_of_model(value: Any) -> Any:
     for options in _DUMPS:
         with suppress(Exception):
             return value.model_dump(**options)
-    return _readable_members_of_model(value)
+    return _readable_members_of_model(value) if hasattr(type(value), "model_fields") else value.model_dump()
 
 
 _DUMPS: tuple[dict[str, Any], ...] = ({"mode": "json", "warnings": False}, {"warnings": False})

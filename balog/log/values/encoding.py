@@ -11,10 +11,9 @@ from balog.event import MAX_CHANNEL_LENGTH
 from balog.event.payload import log_payload
 from balog.log.values import exceptions
 from balog.log.values.json_values import clean_text, safe_str
-from balog.log.values.value_encoder import ValueEncoder
+from balog.log.values.value_encoder import as_dict, encode, encode_plain, encode_unchanged
 
 _encode = msgspec.json.Encoder().encode
-_BUILT_IN = ValueEncoder()
 
 
 def encode_channel(name: str) -> bytes:
@@ -55,7 +54,6 @@ def payload_of(
     severity: str = "INFO",
     strict: bool,
     problem: str = "",
-    encoder: ValueEncoder = _BUILT_IN,
 ) -> Any:
     """Return the payload of a call: its own with the call's fields and exception, or a ``log`` of the message.
 
@@ -69,7 +67,7 @@ def payload_of(
         return log_payload(event, severity, fields=fields, **details)
     if not details and not fields:
         return payload
-    own = encoder.as_dict(payload, strict=strict)
+    own = as_dict(payload, strict=strict)
     made = {**details, **fields, **own}
     given = fields.get("problem", problem)
     if own is not payload and "problem" in own and given:  # neither replaces the other
@@ -83,7 +81,7 @@ def encode_object(value: Any, *, strict: bool) -> bytes:
     Raises:
         Exception: the value does not encode unchanged; only if ``strict``.
     """
-    encoded = _BUILT_IN.encode_plain(value)
+    encoded = encode_plain(value)
     if encoded is not None:
         return encoded
-    return (_BUILT_IN.encode_unchanged(value) if strict else _BUILT_IN.encode(value))[0]
+    return (encode_unchanged(value) if strict else encode(value))[0]

@@ -11,7 +11,7 @@ import msgspec
 
 from balog.common.duplicate_keys import has_duplicate_key, unused_key
 from balog.log.values.containers import is_container, length_of, parts_of
-from balog.log.values.conversions import ConversionError, Conversions, PartialValue, exact_time
+from balog.log.values.conversions import TIMES, ConversionError, PartialValue, exact_time, find_conversion
 from balog.log.values.json_values import (
     MAX_BYTES,
     MAX_LEVELS,
@@ -42,12 +42,7 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.decode
 
 
-def make_encodable(
-    value: Any,
-    conversions: Conversions | None = None,
-    made: Made | None = None,
-    redact: Callable[[str], str] | None = None,
-) -> tuple[Any, str]:
+def make_encodable(value: Any, made: Made | None = None, redact: Callable[[str], str] | None = None) -> tuple[Any, str]:
     """Convert a value to data that msgspec encodes. Never raises.
 
     Values with a JSON form stay as they are, and others become their conversion. A value without one becomes its
@@ -55,7 +50,6 @@ def make_encodable(
     than 200 levels or inside themselves are cut off. Small values are kept first.
 
     Args:
-        conversions: the built-in ones if None.
         made: the conversions of this value so far.
         redact: removes secrets from a text before it is cut.
 
@@ -63,14 +57,11 @@ def make_encodable(
         The data (a dict for a dict), whose bytes are not encoded, and a text that names each kind of change, its first
         path and its number; empty without a change.
     """
-    work = _Fallback(conversions or _BUILT_IN, {} if made is None else made, redact or str)
+    work = _Fallback({} if made is None else made, redact or str)
     data = work.convert(value)
     if issubclass(type(value), dict) and not isinstance(data, dict):
         data = {"value": data}
     return data, work.problem()
-
-
-_BUILT_IN = Conversions()
 
 
 class _Waiting(NamedTuple):
@@ -87,8 +78,7 @@ class _Waiting(NamedTuple):
 class _Fallback:
     """One conversion. Containers and long texts are queued, and the smallest is next, until the limit is reached."""
 
-    def __init__(self, conversions: Conversions, made: Made, redact: Callable[[str], str]) -> None:
-        self._conversions = conversions
+    def __init__(self, made: Made, redact: Callable[[str], str]) -> None:
         self._made = made
         self._redact = redact
         self._room = MAX_BYTES
@@ -157,13 +147,13 @@ class _Fallback:
             self._wait(8 * length_of(value), value, holder, slot, path)
 
     def _converted(self, value: Any, path: ValuePath) -> Any:
-        """Return the result of the conversions of a value, or its repr if one of the program's encoders raises."""
+        """Return the result of the conversions of a value, or its repr if it has no JSON form."""
         try:
             for _ in range(MAX_CONVERSIONS_OF_ONE):
-                encoder = self._conversions.find(type(value))
-                if encoder is None:
+                conversion = find_conversion(type(value))
+                if conversion is None:
                     return value
-                value = convert_once(self._made, encoder, value)
+                value = convert_once(self._made, conversion, value)
                 if type(value) is PartialValue:
                     self._note(value.problem, path)
                     return value.value
@@ -195,7 +185,7 @@ class _Fallback:
 
     def _convert_as_a_whole(self, value: Any, holder: Any, slot: Any, path: ValuePath) -> bool:
         try:
-            data = Conversion(self._conversions, self._made).convert(value, 0)
+            data = Conversion(self._made).convert(value, 0)
             encoded = encode_checked(data)
             if len(encoded) > self._room or is_deeper_than(encoded, MAX_LEVELS - path.levels + 1):
                 return False
@@ -251,7 +241,7 @@ class _Fallback:
 
     def _key(self, key: Any, path: ValuePath) -> str:
         try:
-            return self._clean(key_text(key, self._conversions), path)
+            return self._clean(key_text(key), path)
         except Exception:
             self._note("a key without a JSON form, its repr is written", path)
             return self._clean(safe_str(key, repr)[:_MAX_REPR], path)
@@ -265,7 +255,7 @@ class _Fallback:
             return self._finite(value, path)
         if kind is int:
             return self._integer(value, path)
-        if kind in self._conversions.times:
+        if kind in TIMES:
             return exact_time(value)
         try:
             size = len(_encode(value))

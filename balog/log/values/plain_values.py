@@ -10,7 +10,15 @@ import msgspec
 
 from balog.common.duplicate_keys import has_duplicate_key
 from balog.log.values.containers import is_container, parts_of
-from balog.log.values.conversions import ConversionError, Conversions, Convert, PartialValue, exact_time
+from balog.log.values.conversions import (
+    LEAVES,
+    TIMES,
+    ConversionError,
+    Convert,
+    PartialValue,
+    exact_time,
+    find_conversion,
+)
 from balog.log.values.json_values import MAX_BYTES, MAX_LEVELS, NO_NUMBER, SAME_KEYS, is_deeper_than
 
 MAX_CONVERSIONS_OF_ONE = 20
@@ -27,7 +35,7 @@ _UNREADABLE_NUMBER = re.compile(rb"-\d{4300}")  # msgspec writes a digit more th
 Made = dict[int, tuple[Any, Any]]
 """The results of conversions by the id of the value, with the value itself, so that ids stay in use.
 
-A generator can be read once, and an encoder of a program runs once for each value.
+A generator can be read once, and a model may take long.
 """
 
 
@@ -38,9 +46,7 @@ class Conversion:
         made: the conversions so far.
     """
 
-    def __init__(self, conversions: Conversions, made: Made) -> None:
-        self._conversions = conversions
-        self._leaves, self._times = conversions.leaves, conversions.times
+    def __init__(self, made: Made) -> None:
         self._left = _MAX_PARTS
         self._made = made
 
@@ -48,20 +54,20 @@ class Conversion:
         """Return data of a value.
 
         Raises:
-            Exception: a part has no JSON form or is cut, an encoder raises, or two keys are written the same.
+            Exception: a part has no JSON form or is cut, or two keys are written the same.
         """
         kind = type(value)
-        if kind in self._leaves:
+        if kind in LEAVES:
             return value
-        if kind in self._times:
+        if kind in TIMES:
             return exact_time(value)
         self._left -= 1
         if levels > _MAX_CONVERTED_LEVELS or self._left < 0:
             raise ConversionError("too deep or too large to be converted as a whole")
         if kind is not dict and kind is not list and kind is not tuple:
-            encoder = self._conversions.find(kind)
-            if encoder is not None:
-                result = convert_once(self._made, encoder, value)
+            conversion = find_conversion(kind)
+            if conversion is not None:
+                result = convert_once(self._made, conversion, value)
                 if type(result) is PartialValue:
                     raise ConversionError(f"{kind.__name__}: {result.problem}")
                 return self.convert(result, levels + 1)
@@ -70,22 +76,23 @@ class Conversion:
             if kind is msgspec.Raw:
                 return _data_of_raw(value)
             value = parts_of(value)
-        leaves = self._leaves
+        leaves = LEAVES
         if type(value) is not dict:
             return [item if type(item) in leaves else self.convert(item, levels + 1) for item in value]
-        members = value if _TEXT.issuperset(map(type, value)) else self._with_texts(value)
+        members = value if _TEXT.issuperset(map(type, value)) else _with_texts(value)
         return {
             name: item if type(item) in leaves else self.convert(item, levels + 1) for name, item in members.items()
         }
 
-    def _with_texts(self, members: dict[Any, Any]) -> dict[str, Any]:
-        named = {key_text(key, self._conversions): item for key, item in members.items()}
-        if len(named) != len(members):
-            raise ValueError(SAME_KEYS)
-        return named
+
+def _with_texts(members: dict[Any, Any]) -> dict[str, Any]:
+    named = {key_text(key): item for key, item in members.items()}
+    if len(named) != len(members):
+        raise ValueError(SAME_KEYS)
+    return named
 
 
-def convert_once(made: Made, encoder: Convert, value: Any) -> Any:
+def convert_once(made: Made, conversion: Convert, value: Any) -> Any:
     """Return the result of a conversion, from ``made`` if the value has been converted before.
 
     Raises:
@@ -96,7 +103,7 @@ def convert_once(made: Made, encoder: Convert, value: Any) -> Any:
         if len(made) >= _MAX_CONVERSIONS:
             raise ConversionError(f"more than {_MAX_CONVERSIONS} values to convert")
         try:
-            result = encoder(value)
+            result = conversion(value)
         except Exception as error:
             result = _Failure(error)
         found = made[id(value)] = value, result
@@ -109,7 +116,7 @@ class _Failure(NamedTuple):
     error: Exception
 
 
-def key_text(key: Any, conversions: Conversions) -> str:
+def key_text(key: Any) -> str:
     """Return the text of a key.
 
     Raises:
@@ -118,13 +125,13 @@ def key_text(key: Any, conversions: Conversions) -> str:
     for _ in range(MAX_CONVERSIONS_OF_ONE):
         if isinstance(key, bytes):
             return bytes.decode(key, "utf-8")
-        encoder = conversions.find(type(key))
-        if encoder is None:
+        conversion = find_conversion(type(key))
+        if conversion is None:
             break
-        key = encoder(key)
+        key = conversion(key)
     if type(key) is str:
         return key
-    if type(key) in conversions.times:
+    if type(key) in TIMES:
         key = exact_time(key)
     (name,) = _decode(_encode({key: None}))
     text: str = name

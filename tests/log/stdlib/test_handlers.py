@@ -21,7 +21,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import balog
-from balog import configure
 from balog.common.cardinality import Cardinality
 from balog.common.errors import ConfigError
 from balog.common.redaction import Redactor
@@ -808,22 +807,6 @@ class TestUncaught:
         handlers.capture_uncaught().close()
 
         assert (sys.excepthook, threading.excepthook, sys.unraisablehook) == before
-
-
-def test_a_record_s_payload_uses_the_encoders_of_the_configuration(tmp_path: Path) -> None:
-    """Also where it is joined with the fields of the record."""
-
-    class Money:
-        """A type of the program."""
-
-    path = tmp_path / "events.jsonl"
-    configure(f"file:{path}", encoders={Money: lambda value: {"cls_type": "money", "amount": 3}})
-    logger = logging.Logger("shop")
-    logger.addHandler(EventHandler())
-    logger.warning("paid", extra={"payload": Money(), "order": 7})
-
-    (event,) = (json.loads(line) for line in path.read_text().splitlines())
-    assert event["payload"] == {"cls_type": "money", "amount": 3, "order": 7, "message": "paid"}
 
 
 @pytest.mark.parametrize("make", [EventHandler, EventFormatter])
