@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from balog.log.stdlib import EventFormatter
-from balog.log.stdlib.records import Naming
 
 __all__ = ["SchemaFormatter"]
 
@@ -20,7 +19,8 @@ class SchemaFormatter(EventFormatter):
     ``%(message)s``, is ignored, as in the first balog.
     """
 
+    _root = "root"
+
     def __init__(self, fmt: str | None = None, *args: Any, **options: Any) -> None:
         is_layout = isinstance(fmt, str) and not _LAYOUT_MARKS.isdisjoint(fmt)
         super().__init__(None if is_layout else fmt, *args, **options)
-        self.naming = Naming(self.naming.channel, self.naming.prefix, root="root")

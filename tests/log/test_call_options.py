@@ -109,7 +109,7 @@ class TestExtra:
     def test_a_payload_in_it_is_the_payload_as_through_the_standard_library(self, events: Events) -> None:
         """The same call on both loggers makes the same event."""
         extra = {"payload": {"cls_type": "job", "rows": 3}, "stream": "users"}
-        with install(replace=False, warnings=False, uncaught=False):
+        with install(replace=False):
             logging.getLogger("a").info("done %d", 1, extra=extra)
         balog.get_logger("a").info("done %d", 1, extra=extra)
 
@@ -178,7 +178,7 @@ class TestCallsite:
 
     def test_the_standard_library_s_records_have_theirs(self, events: Events) -> None:
         """Through the handler."""
-        with install(replace=False, warnings=False, uncaught=False):
+        with install(replace=False):
             logging.getLogger("a").info("hi")
 
         site = events.one().header.context["callsite"]

@@ -13,7 +13,7 @@ from balog.log.logger import emit, level_of
 from balog.log.outputs import calls
 from balog.log.outputs.stdlib import EVENT_ATTRIBUTE, made_here
 from balog.log.recorder import Recorder
-from balog.log.stdlib.records import Naming, fallback_payload, read_record
+from balog.log.stdlib.records import fallback_payload, read_record
 from balog.log.values.json_values import safe_str
 from balog.log.values.validation import PayloadError
 
@@ -30,16 +30,10 @@ class EventHandler(logging.Handler):
 
     Args:
         level: the lowest level, as for any handler.
-        channel: the channel of all records, instead of their loggers' names.
-        prefix: put before the loggers' names.
-
-    Raises:
-        ConfigError: ``channel`` or ``prefix`` is not a text.
     """
 
-    def __init__(self, level: int | str = 0, *, channel: str | None = None, prefix: str | None = None) -> None:
+    def __init__(self, level: int | str = 0) -> None:
         super().__init__(level)
-        self.naming = Naming.checked(channel, prefix, "EventHandler")
         self.looped = 0
         self._counting = threading.Lock()
 
@@ -72,7 +66,7 @@ class EventHandler(logging.Handler):
 
     def _write(self, record: logging.LogRecord, recorder: Recorder) -> None:
         try:
-            found = read_record(record, recorder, self.naming)
+            found = read_record(record, recorder)
             if isinstance(found, Event):
                 level, channel = found.level or level_of(record.levelno), found.header.channel
                 if recorder.threshold_of(channel) <= LEVELS[level]:

@@ -15,23 +15,15 @@ from balog.log.stdlib.handler import EventHandler
 def install(
     root_level: int | str | None = "INFO",
     *,
-    warnings: bool = True,
-    uncaught: bool = True,
     replace: bool = True,
-    channel: str | None = None,
-    prefix: str | None = None,
 ) -> ExitStack:
-    """Turn every log record of this process into an event.
+    """Turn every log record, warning and uncaught exception of this process into an event.
 
-    A second call adds no second handler, and keeps the channel and prefix of the first.
+    A second call adds no second handler.
 
     Args:
         root_level: the root logger's new level; None leaves it.
-        warnings: include ``warnings.warn``.
-        uncaught: include uncaught exceptions, in any thread.
         replace: remove the root logger's other handlers, which would write every line a second time.
-        channel: the channel of all records, instead of their loggers' names.
-        prefix: put before the loggers' names.
 
     Returns:
         A stack that undoes it, with ``close()`` or at the end of a ``with`` block.
@@ -40,7 +32,7 @@ def install(
     stack = ExitStack()
     before = list(root.handlers)
     if not any(isinstance(handler, EventHandler) for handler in before):
-        handler = EventHandler(channel=channel, prefix=prefix)
+        handler = EventHandler()
         root.addHandler(handler)
         stack.callback(root.removeHandler, handler)
     if replace:
@@ -52,10 +44,8 @@ def install(
         stack.callback(root.setLevel, root.level)
         root.setLevel(root_level)
     stack.enter_context(keep_through_singer_python())
-    if warnings:
-        stack.enter_context(capture_warnings())
-    if uncaught:
-        stack.enter_context(capture_uncaught())
+    stack.enter_context(capture_warnings())
+    stack.enter_context(capture_uncaught())
     return stack
 
 

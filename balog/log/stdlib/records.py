@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from balog.common.errors import ConfigError, EventError
+from balog.common.errors import EventError
 from balog.event import Event, Level, decode
 from balog.event.payload import log_payload
 from balog.log.logger import level_of
@@ -34,41 +34,6 @@ _EVENT_KEYS = frozenset({"schema", "header", "payload"})
 _LAST_SECOND = 253_402_300_799  # of the year 9999
 
 
-class Naming(NamedTuple):
-    """The rule for the channel of a record.
-
-    It is ``channel`` if that is set. Otherwise it is the logger's name, below ``prefix`` unless the name already is.
-    For the root logger it is ``root``, ``prefix`` or the application's name.
-    """
-
-    channel: str | None = None
-    prefix: str | None = None
-    root: str | None = None
-
-    @classmethod
-    def checked(cls, channel: str | None, prefix: str | None, where: str) -> Naming:
-        """Create a rule of a program.
-
-        Raises:
-            ConfigError: a value is not a text.
-        """
-        for name, value in (("channel", channel), ("prefix", prefix)):
-            if value is not None and not isinstance(value, str):
-                raise ConfigError(f"{name} is {type(value).__name__}; expected a text", where)
-        return cls(channel, prefix)
-
-    def of(self, name: str, recorder: Recorder) -> str:
-        """Return the channel of a logger's records."""
-        if self.channel:
-            return self.channel
-        prefix = self.prefix
-        if not name or name == "root":
-            return self.root or prefix or str(recorder.process_context.get()[0]["application"])
-        if not prefix or name == prefix or name.startswith(prefix + "."):
-            return name
-        return f"{prefix}.{name}"
-
-
 class EventParts(NamedTuple):
     """The parts of an event.
 
@@ -84,11 +49,14 @@ class EventParts(NamedTuple):
     nanoseconds: int
 
 
-def read_record(record: logging.LogRecord, recorder: Recorder, naming: Naming) -> Event | EventParts:
+def read_record(record: logging.LogRecord, recorder: Recorder, root: str = "") -> Event | EventParts:
     """Return the event that a record holds, or the parts of the event to make of it.
 
     The payload is ``extra={"payload": {…}}`` if set, a ``metric`` for the metric lines of singer-python and the Meltano
     SDK and for ``extra={"metric": {…}}``, otherwise a ``log`` with the record's other attributes as ``fields``.
+
+    Args:
+        root: the channel of the root logger's records; "" for the application's name.
     """
     made_of = record.__dict__.get(EVENT_ATTRIBUTE)
     if isinstance(made_of, bytes):
@@ -98,7 +66,9 @@ def read_record(record: logging.LogRecord, recorder: Recorder, naming: Naming) -
     fields: dict[str, Any] = {}
     if not record.__dict__.keys() <= _STANDARD:
         fields = {key: value for key, value in record.__dict__.items() if key not in _STANDARD and key[:1] != "_"}
-    channel = naming.of(record.name, recorder)
+    channel = record.name
+    if not channel or channel == "root":
+        channel = root or str(recorder.process_context.get()[0]["application"])
     level = level_of(record.levelno)
     if isinstance(record.msg, (Event, dict)) and not args:
         event, message = _read_data(record.msg, fields)

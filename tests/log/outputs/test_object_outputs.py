@@ -320,7 +320,7 @@ class TestLogging:
         """An event goes to the other handlers once; a record of the standard library becomes one event."""
         events: list[Event] = []
         configure(["logging", events.append])
-        with install(replace=False, warnings=False, uncaught=False):
+        with install(replace=False):
             get_logger("ours").info("x")
             logging.getLogger("theirs").warning("y")
 

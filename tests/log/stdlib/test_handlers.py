@@ -201,28 +201,11 @@ class TestARecordBecomesAnEvent:
         assert lines.events[1].header.id == foreign.header.id
 
 
-class TestChannel:
-    @pytest.mark.parametrize(
-        ("name", "options", "channel"),
-        [
-            ("a.b", {}, "a.b"),
-            ("a.b", {"channel": "c"}, "c"),
-            ("a.b", {"prefix": "p"}, "p.a.b"),
-            ("p.b", {"prefix": "p"}, "p.b"),
-            ("p", {"prefix": "p"}, "p"),
-            ("pb", {"prefix": "p"}, "p.pb"),
-            ("root", {}, "app"),
-            ("root", {"prefix": "p"}, "p"),
-            ("root", {"channel": "c", "prefix": "p"}, "c"),
-            ("", {}, "app"),
-        ],
-    )
-    def test_follows_from_the_logger_s_name_and_the_options(
-        self, lines: Lines, name: str, options: dict[str, str], channel: str
-    ) -> None:
-        EventHandler(**options).handle(logging.makeLogRecord({"name": name, "levelno": 20, "msg": "hi"}))
+@pytest.mark.parametrize(("name", "channel"), [("a.b", "a.b"), ("root", "app"), ("", "app")])
+def test_the_channel_is_the_logger_s_name_or_the_application(lines: Lines, name: str, channel: str) -> None:
+    EventHandler().handle(logging.makeLogRecord({"name": name, "levelno": 20, "msg": "hi"}))
 
-        assert lines.take().header.channel == channel
+    assert lines.take().header.channel == channel
 
 
 class TestWhatIsAnEventAlreadyIsNotWrappedTwice:
@@ -539,10 +522,10 @@ class TestEventFormatter:
         assert lines.written == []
 
     def test_gives_a_log_message_if_asked(self, lines: Lines) -> None:
-        message = json.loads(self.formatted(EventFormatter("singer", prefix="tap")))
+        message = json.loads(self.formatted(EventFormatter("singer")))
 
         assert (message["type"], message["level"]) == ("LOG", "WARNING")
-        assert message["value"]["header"]["channel"] == "tap.a.b"
+        assert message["value"]["header"]["channel"] == "a.b"
 
     def test_says_the_same_as_the_handler(self, lines: Lines) -> None:
         record = logging.makeLogRecord({"name": "a", "levelno": 30, "msg": "hi", "rows": 3, "created": 1e9})
@@ -571,7 +554,7 @@ class TestConfigs:
                 "disable_existing_loggers": False,
                 "formatters": {"events": {"class": "balog.log.stdlib.EventFormatter", "format": "singer"}},
                 "handlers": {
-                    "events": {"class": "balog.log.stdlib.EventHandler", "level": "WARNING", "prefix": "tap"},
+                    "events": {"class": "balog.log.stdlib.EventHandler", "level": "WARNING"},
                     "file": {
                         "class": "logging.FileHandler",
                         "filename": str(tmp_path / "a.log"),
@@ -588,7 +571,7 @@ class TestConfigs:
             handler.close()
             logging.getLogger("configured").removeHandler(handler)
 
-        assert lines.take().header.channel == "tap.configured.one"
+        assert lines.take().header.channel == "configured.one"
         messages = [json.loads(line) for line in (tmp_path / "a.log").read_text().splitlines()]
         assert [message["value"]["payload"]["message"] for message in messages] == ["to the file", "to both"]
 
@@ -597,22 +580,22 @@ class TestConfigs:
             {
                 "version": 1,
                 "disable_existing_loggers": False,
-                "formatters": {"events": {"()": "balog.log.stdlib.EventFormatter", "fmt": "json", "channel": "c"}},
-                "handlers": {"events": {"()": "balog.log.stdlib.EventHandler", "channel": "c"}},
+                "formatters": {"events": {"()": "balog.log.stdlib.EventFormatter", "fmt": "json"}},
+                "handlers": {"events": {"()": "balog.log.stdlib.EventHandler"}},
                 "loggers": {"configured": {"handlers": ["events"], "level": "INFO", "propagate": False}},
             }
         )
         logging.getLogger("configured").info("hi")
         logging.getLogger("configured").handlers.clear()
 
-        assert lines.take().header.channel == "c"
+        assert lines.take().header.channel == "configured"
 
     def test_file_config(self, lines: Lines, tmp_path: Path) -> None:
         path = tmp_path / "logging.conf"
         path.write_text(
             "[loggers]\nkeys=root\n[handlers]\nkeys=events,text\n[formatters]\nkeys=events\n"
             "[logger_root]\nlevel=INFO\nhandlers=events,text\n"
-            "[handler_events]\nclass=balog.log.stdlib.EventHandler\nargs=()\nkwargs={'prefix': 'tap'}\n"
+            "[handler_events]\nclass=balog.log.stdlib.EventHandler\nargs=()\n"
             f"[handler_text]\nclass=FileHandler\nformatter=events\nargs=({str(tmp_path / 'a.log')!r},)\n"
             "[formatter_events]\nclass=balog.log.stdlib.EventFormatter\nformat=singer\n"
         )
@@ -620,7 +603,7 @@ class TestConfigs:
         logging.getLogger("a").info("hi")
         logging.getLogger().handlers[1].close()
 
-        assert lines.take().header.channel == "tap.a"
+        assert lines.take().header.channel == "a"
         assert json.loads((tmp_path / "a.log").read_text())["type"] == "LOG"
 
 
@@ -807,11 +790,3 @@ class TestUncaught:
         handlers.capture_uncaught().close()
 
         assert (sys.excepthook, threading.excepthook, sys.unraisablehook) == before
-
-
-@pytest.mark.parametrize("make", [EventHandler, EventFormatter])
-@pytest.mark.parametrize("option", ["prefix", "channel"])
-def test_a_name_that_is_no_text_is_refused(make: Any, option: str) -> None:
-    """The first record would be too late."""
-    with pytest.raises(ConfigError, match=f"{option} is int; expected a text"):
-        make(**{option: 5})
