@@ -227,7 +227,7 @@ def _connection(info: bytes) -> Answer:
     [
         (
             Answer(200, b'{"errors": [{"message": "a\\u001b[1m\\nb"}, {}]}'),
-            "the source answered a[1m b, and 1 other errors",
+            "the source answered a [1m b, and 1 other errors",
         ),
         (Answer(400, b'{"errors": [{"message": "bad"}]}'), "the source answered bad"),
         (Answer(400, b"<html>"), "the source answered 400 without GraphQL errors"),

@@ -3,11 +3,10 @@
 from balog.tap.bookmarks.progress import Progress
 from balog.tap.bookmarks.reader import read_state, state_of
 from balog.tap.bookmarks.state import FullTable, State
-from balog.tap.bookmarks.strategies import BookmarkStrategy, EndOfStream, EveryN, EverySeconds, make_strategy
+from balog.tap.bookmarks.strategies import BookmarkStrategy, EveryN, EverySeconds, make_strategy
 
 __all__ = [
     "BookmarkStrategy",
-    "EndOfStream",
     "EveryN",
     "EverySeconds",
     "FullTable",

@@ -19,12 +19,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from balog.tap.bookmarks.order import Order, order_of
 from balog.tap.bookmarks.start import POSITION, Start
 from balog.tap.bookmarks.state import Rollup, State
-from balog.tap.bookmarks.strategies import BookmarkStrategy, EndOfStream
+from balog.tap.bookmarks.strategies import BookmarkStrategy
 from balog.tap.bookmarks.watermark import Watermark
 from balog.tap.errors import RecordError, SyncError
 
@@ -42,7 +43,7 @@ class Progress:
         stream: its ``tap_stream_id``.
         key: the replication key; None for a full table and for a position that the tap sets.
         schema: the schema of its records.
-        strategy: when the bookmark is written before the end of the stream.
+        strategy: when the bookmark is written before the end of the stream; None means never.
         is_sorted: the source returns records in ascending order of the key.
         lookback: see ``Stream.lookback``.
         start_date: where to start without a bookmark.
@@ -82,7 +83,7 @@ class Progress:
         self.parent = parent
         self.children: list[Progress] = []
         self._state = state
-        self._strategy = strategy or EndOfStream()
+        self._strategy = strategy
         self._is_sorted = is_sorted
         self._is_selected = is_selected
         self._log = log
@@ -100,7 +101,7 @@ class Progress:
         if key:
             self._look = self._watermark.see if is_selected else self._see_unselected
         self.see: Callable[[dict[str, Any]], bool | None] = (
-            self._see_counted if self._strategy.in_middle else self._look
+            self._look if strategy is None else partial(self._see_counted, strategy)
         )
         if parent is not None:
             parent.children.append(self)
@@ -134,10 +135,10 @@ class Progress:
 
     # -- records --------------------------------------------------------------------------------------------------
 
-    def _see_counted(self, record: dict[str, Any]) -> bool:
+    def _see_counted(self, is_due: BookmarkStrategy, record: dict[str, Any]) -> bool:
         self._look(record)
         self._records += 1
-        return self._strategy.is_due(record, self._records)
+        return is_due(record, self._records)
 
     def _see_unselected(self, record: dict[str, Any]) -> None:
         """Look at a record that is not written, so it was not validated."""
@@ -201,7 +202,7 @@ class Progress:
         """
         root = self._root
         is_asked = asked and root is self
-        if not root._has_watermark or not (is_asked or (root._is_sorted and root._strategy.in_middle)):
+        if not root._has_watermark or not (is_asked or (root._is_sorted and root._strategy is not None)):
             return
         if not (is_asked or (root._watermark.is_ordered and not root._is_reverted)):
             root._revert()

@@ -28,7 +28,7 @@ class AssertedSync(Sync):
         streams = self.streams.values()
         tops = [stream for stream in streams if stream.parent is None and stream.source_stream is None]
         own = [stream.name for stream in streams if stream.bookmark_of is not None]
-        in_order = [stream for stream in tops if stream.is_sorted and stream.strategy.in_middle]
+        in_order = [stream for stream in tops if stream.is_sorted and stream.strategy is not None]
         ordered = {stream.name: key for stream in in_order if (key := stream.replication_key)}
         self._assertions.begin({name: key for name, key in ordered.items() if name not in own}, own)
         code = super().run()

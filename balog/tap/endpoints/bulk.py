@@ -16,10 +16,11 @@ from urllib.parse import urlsplit
 import msgspec
 
 from balog.common.backoff import Backoff, BackoffSequence, read_retry_after
+from balog.common.text import one_line
 from balog.tap.catalog.entry import properties_of
 from balog.tap.endpoints.bulk_job import BulkJob, JobLostError, JobReport, JobStore
-from balog.tap.endpoints.endpoint import TEXT, EndpointStream, is_map
-from balog.tap.endpoints.templates import OWN, Template, Values, fill, names_in
+from balog.tap.endpoints.endpoint import TEXT, EndpointStream, is_map, values_at
+from balog.tap.endpoints.templates import OWN, Values, names_in
 from balog.tap.errors import SourceError, TapError
 from balog.tap.http.client import Client
 from balog.tap.http.downloads import download
@@ -165,7 +166,7 @@ class BulkStream(EndpointStream):
         headers = {self.key_header: key} if self.key_header else None
         answer = client.request(
             "POST",
-            self._path("create", values),
+            self.filled_path("create", values),
             json=self.filled("body", values) or {},
             headers=headers,
             is_repeatable=bool(self.key_header),
@@ -190,7 +191,7 @@ class BulkStream(EndpointStream):
             SourceError: the answer has no status.
         """
         values = Values(context, context.config, {"job": job})
-        answer = client.request("GET", self._path("poll", values), allow=(404, 410))
+        answer = client.request("GET", self.filled_path("poll", values), allow=(404, 410))
         if answer.status in (404, 410):
             return JobReport("lost", reason="the source does not know it any more")
         page = Page(answer, None, 1, None)
@@ -199,7 +200,8 @@ class BulkStream(EndpointStream):
             raise SourceError(f"the job has no status at {self.status!r}")
         if status.lower() in {word.lower() for word in self.failed}:
             reason = page.at(self.reason) if self.reason else None
-            return JobReport("lost", reason=f"its status is {_line(status)}{f': {_line(reason)}' if reason else ''}")
+            why = f": {one_line(str(reason))[:200]}" if reason else ""
+            return JobReport("lost", reason=f"its status is {one_line(status)[:200]}{why}")
         if status.lower() not in {word.lower() for word in self.done}:
             return JobReport("running", retry_after=read_retry_after(answer.headers.get("retry-after")))
         count = page.at(self.count) if self.count else None
@@ -306,19 +308,10 @@ class BulkStream(EndpointStream):
 
     # -- the answers --------------------------------------------------------------------------------------------------
 
-    def _path(self, setting: str, values: Values) -> str:
-        parsed = self._parsed[setting]
-        return parsed.fill_path(values) if isinstance(parsed, Template) else str(fill(parsed, values))
-
     def _part_urls(self, page: Page, values: Values) -> list[str]:
         if self.result:
-            return [self._path("result", values)]
-        found: Any = page.body
-        for name in (self.parts or "").split("."):
-            if isinstance(found, list):
-                found = [each.get(name) if isinstance(each, Mapping) else None for each in found]
-            else:
-                found = found.get(name) if isinstance(found, Mapping) else None
+            return [self.filled_path("result", values)]
+        found = values_at(page.body, self.parts or "")
         urls = [found] if isinstance(found, str) else found
         if not isinstance(urls, list) or not all(isinstance(url, str) and url for url in urls):
             raise SourceError(f"the job is done and has no URLs at {self.parts!r}")
@@ -345,11 +338,6 @@ class BulkStream(EndpointStream):
                 f"a part is on the server {host[:100]!r}; if it is the source's, add it to part_hosts= (https only)"
             )
         return Client(f"{parts.scheme}://{parts.netloc}", policy=client.policy)
-
-
-def _line(text: Any) -> str:
-    words = " ".join(str(text).split())
-    return "".join(char for char in words if char.isprintable())[:200]
 
 
 def rows_of(file: BinaryIO, format: str, texts: Collection[str]) -> Iterator[Any]:

@@ -6,12 +6,22 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from balog.common.text import suggest
-from balog.tap.endpoints.templates import OWN, Values, check_names, fill, names_in, parse
+from balog.tap.endpoints.templates import OWN, Template, Values, check_names, fill, names_in, parse
 from balog.tap.errors import SourceError, TapError
 from balog.tap.streams import Stream
 
 if TYPE_CHECKING:
     from balog.tap.streams.settings import Checks
+
+
+def values_at(value: Any, path: str) -> Any:
+    """Return the value at a path, such as ``files.url``: a list if one is on the way, None if nothing is there."""
+    for name in filter(None, path.split(".")):
+        if isinstance(value, list):
+            value = [each.get(name) if isinstance(each, Mapping) else None for each in value]
+        else:
+            value = value.get(name) if isinstance(value, Mapping) else None
+    return value
 
 
 def is_map(value: Any) -> bool:
@@ -83,6 +93,11 @@ class EndpointStream(Stream):
                     f"{self.title}: {{{name}}}: the config has no setting {setting!r}"
                     + suggest(setting, settings, limit=0)
                 )
+
+    def filled_path(self, setting: str, values: Values) -> str:
+        """Return a setting that is a path, with the values of its placeholders; see ``Template.fill_path``."""
+        parsed = self._parsed[setting]
+        return parsed.fill_path(values) if isinstance(parsed, Template) else str(parsed)
 
     def filled(self, setting: str, values: Values) -> Any:
         """Return a setting with the values of its placeholders; what has no value is left out."""

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from balog.tap.catalog.entry import PropertySelection
-from balog.tap.endpoints.endpoint import ENDPOINT_SETTINGS, TEXT, EndpointStream, is_map
+from balog.tap.endpoints.endpoint import ENDPOINT_SETTINGS, TEXT, EndpointStream, is_map, values_at
 from balog.tap.endpoints.graphql_errors import body_of, errors_of, summary
 from balog.tap.endpoints.graphql_query import (
     Variable,
@@ -153,12 +153,7 @@ class GraphQLStream(EndpointStream):
         found: Any = body["data"]
         for step in self._steps:
             found = found.get(step.key) if isinstance(found, Mapping) else None
-        items = found
-        for name in filter(None, (self.items or "").split(".")):
-            if isinstance(items, list):
-                items = [edge.get(name) if isinstance(edge, Mapping) else None for edge in items]
-            else:
-                items = items.get(name) if isinstance(items, Mapping) else None
+        items = values_at(found, self.items or "")
         if isinstance(items, dict) and self._paging is None:
             items = [items]
         if not isinstance(items, list):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from balog.common.text import one_line
 from balog.tap.errors import SourceError
 from balog.tap.http.outcomes import HttpError, headers_of
 
@@ -63,11 +64,10 @@ def summary(errors: list[dict[str, Any]]) -> str:
         return "no error"
     first = errors[0]
     message = first.get("message")
-    text = " ".join(message.split()) if isinstance(message, str) else ""
-    text = "".join(char for char in text if char.isprintable())[:200] or "an error without a message"
+    text = one_line(message)[:200] if isinstance(message, str) else ""
     code, path = _code(first), first.get("path")
     place = ".".join(map(str, path))[:200] if isinstance(path, list) else ""
-    found = f"{text}{f' ({code})' if code else ''}{f' at {place}' if place else ''}"
+    found = f"{text or 'an error without a message'}{f' ({code})' if code else ''}{f' at {place}' if place else ''}"
     return found if len(errors) == 1 else f"{found}, and {len(errors) - 1} other errors"
 
 

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from balog.tap.endpoints.endpoint import ENDPOINT_SETTINGS, TEXT, EndpointStream, is_map
-from balog.tap.endpoints.templates import Template, Values
+from balog.tap.endpoints.templates import Values
 from balog.tap.errors import SourceError, TapError
 from balog.tap.paging.named import Paging, named_paging
 from balog.tap.paging.pages import Page, pages
@@ -86,8 +86,7 @@ class RestStream(EndpointStream):
 
     def _records(self, client: Any, context: Context, config: Any, record: Any) -> Iterator[Any]:
         values = Values(context, config, record)
-        path = self._parsed["path"]
-        url = path.fill_path(values) if isinstance(path, Template) else path
+        url = self.filled_path("path", values)
         params, body = self.filled("params", values), self.filled("body", values)
 
         def fetch(position: Any) -> Any:

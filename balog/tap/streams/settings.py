@@ -52,7 +52,7 @@ SETTINGS: Checks = {
     "after": _FUNCTION,
     "bookmark_of": _FUNCTION,
     "bookmark_strategy": (
-        lambda value: value in ("end_of_stream", "end_of_sync") or callable(value) or hasattr(value, "is_due"),
+        lambda value: value in ("end_of_stream", "end_of_sync") or callable(value),
         "end_of_stream, tap.every_n(…), tap.every_seconds(…) or a function",
     ),
     "client": _FUNCTION,

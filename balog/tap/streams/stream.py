@@ -75,7 +75,7 @@ class Stream:
     replication_method: Method | None = None
     replication_keys: list[str] = []  # noqa: RUF012
     has_log: bool = False
-    bookmark_strategy: BookmarkStrategy | str | Callable[..., bool] | None = None
+    bookmark_strategy: BookmarkStrategy | str | None = None
     is_sorted: bool = True
     lookback: float = 0
     policy: Policy = "coerce"
@@ -226,9 +226,9 @@ class Stream:
         return self.replication_method or ("INCREMENTAL" if is_incremental else "FULL_TABLE")
 
     @property
-    def strategy(self) -> BookmarkStrategy:
-        """A new bookmark strategy for one sync."""
-        return make_strategy(self.bookmark_strategy).fresh()
+    def strategy(self) -> BookmarkStrategy | None:
+        """The bookmark strategy for one sync; None writes the bookmark only at the end."""
+        return make_strategy(self.bookmark_strategy)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r}>"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from typing import Any
 
-from balog.tap.bookmarks import EndOfStream, FullTable, Progress
+from balog.tap.bookmarks import FullTable, Progress
 from balog.tap.bookmarks.start import POSITION
 from balog.tap.catalog import CatalogEntry
 from balog.tap.errors import LateDeclarationError, OutputError, RecordError, SyncError, TapError
@@ -85,7 +85,7 @@ class StreamSync:
             stream.name,
             key=self._key,
             schema=entry.schema,
-            strategy=EndOfStream() if is_emitted_only else stream.strategy,
+            strategy=None if is_emitted_only else stream.strategy,
             is_sorted=stream.is_sorted,
             lookback=stream.lookback,
             start_date=self.context.start_date,
