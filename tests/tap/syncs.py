@@ -27,6 +27,11 @@ SCHEMA: dict[str, Any] = {
 }
 
 
+def at_day(number: int) -> str:
+    """A day in January as a time."""
+    return f"2026-01-{number:02}T00:00:00Z"
+
+
 class Messages:
     """An output that keeps messages, each as it was when it was written."""
 

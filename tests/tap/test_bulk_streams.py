@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -45,12 +44,6 @@ DECLARED: dict[str, Any] = {
     "key_properties": ["id"],
     "replication_key": "updated",
 }
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[HttpStandIn]:
-    with HttpStandIn() as server:
-        yield server
 
 
 def serve(server: HttpStandIn, jobs: Jobs) -> Jobs:

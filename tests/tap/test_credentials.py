@@ -2,7 +2,7 @@ import json
 import os
 import stat
 import threading
-from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
@@ -96,15 +96,12 @@ def test_threads_go_on_with_the_old_one_while_one_asks() -> None:
     credential = Credential(slow, 10, clock=lambda: now[0])
     credential()
     now[0] = 11
-    found: list[str] = []
-    thread = threading.Thread(target=lambda: found.append(credential()))
-    thread.start()
-    assert asking.wait(10)
-    assert credential() == "old"
-    go_on.set()
-    thread.join()
-    assert found == ["new"]
-    assert credential() == "new"
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(credential)
+        assert asking.wait(10)
+        assert credential() == "old"
+        go_on.set()
+    assert (asked.result(), credential()) == ("new", "new")
 
 
 def test_a_credential_that_needs_itself_is_refused() -> None:
@@ -150,12 +147,6 @@ def test_headers_of_credentials(auth: Bearer, headers: dict[str, str]) -> None:
     assert "s3cret" not in repr(auth)
     assert "bWU6" not in repr(auth)
     assert "s3cret" not in repr(Granted("s3cret", 1))
-
-
-@pytest.fixture
-def server() -> Iterator[HttpStandIn]:
-    with HttpStandIn() as server:
-        yield server
 
 
 class Login:

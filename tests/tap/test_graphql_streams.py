@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -40,12 +40,6 @@ ROW = {
         },
     },
 }
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[HttpStandIn]:
-    with HttpStandIn() as server:
-        yield server
 
 
 @pytest.fixture

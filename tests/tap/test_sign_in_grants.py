@@ -8,6 +8,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from balog.tap.credentials import (
 from balog.tap.errors import SourceError, TapError
 from balog.tap.http import Client, HttpError, Policy
 from tests.stand_ins.oauth_server import OAuthServer
+from tests.waiting import wait_for
 
 ID, SECRET = "tap", "application-s3cret&+ä"
 
@@ -99,21 +101,8 @@ def test_runs_that_share_a_rotating_token_use_it_one_after_another(server: OAuth
     token, path = first_token(server), tmp_path / "tokens.json"
     server.delay = 0.05
     grants = [RefreshToken(f"{server.url}/token", ID, SECRET, token, token_file=path) for _ in range(6)]
-    errors: list[BaseException] = []
-
-    def fetch(grant: RefreshToken) -> None:
-        try:
-            grant()
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=fetch, args=(grant,)) for grant in grants]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert errors == []
-    assert len(server.requests) == 6
+    with ThreadPoolExecutor(6) as pool:
+        assert len(list(pool.map(lambda grant: grant(), grants))) == len(server.requests) == 6
 
 
 def test_a_newer_token_in_the_config_takes_precedence(server: OAuthServer, tmp_path: Path) -> None:
@@ -162,13 +151,8 @@ def test_a_token_that_expires_is_renewed_once_for_all_threads(server: OAuthServe
     with Client(f"{server.url}/api", auth=bearer(grant)) as client:
 
         def all_at_once() -> list[int]:
-            found: list[int] = []
-            threads = [threading.Thread(target=lambda: found.append(client.get("me").status)) for _ in range(8)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
-            return found
+            with ThreadPoolExecutor(8) as pool:
+                return list(pool.map(lambda _: client.get("me").status, range(8)))
 
         assert all_at_once() == [200] * 8
         assert len(server.requests) == 1
@@ -204,25 +188,13 @@ def test_a_failure_is_shared_by_the_threads_that_waited_for_it() -> None:
         raise SourceError("down", retryable=True)
 
     token = Credential(fetch)
-    errors: list[SourceError] = []
-
-    def use() -> None:
-        try:
-            token()
-        except SourceError as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=use) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    while len(asked) < 1:
-        time.sleep(0.01)
-    time.sleep(0.2)
-    go_on.set()
-    for thread in threads:
-        thread.join()
-    assert len(errors) == 6
-    assert all(error.retryable for error in errors)
+    with ThreadPoolExecutor(6) as pool:
+        calls = [pool.submit(token) for _ in range(6)]
+        wait_for(lambda: bool(asked))
+        time.sleep(0.2)
+        go_on.set()
+    errors = [call.exception() for call in calls]
+    assert all(isinstance(error, SourceError) and error.retryable for error in errors)
     assert len(asked) < 6  # a thread that started late may ask again
 
 

@@ -40,12 +40,6 @@ KEY = "k3y-s3cret/&"
 ONCE = Policy(tries=1)
 
 
-@pytest.fixture
-def server() -> Iterator[HttpStandIn]:
-    with HttpStandIn() as server:
-        yield server
-
-
 @pytest.mark.parametrize(
     ("auth", "place", "sent"),
     [

@@ -12,18 +12,12 @@ from balog.tap.streams import link
 from tests.tap.syncs import SCHEMA, sync
 
 
-def _tap() -> Tap:
-    return Tap("tap-cool")
-
-
 def _shout(record: dict[str, Any]) -> dict[str, Any]:
     return {**record, "at": record["at"].upper()}
 
 
 class TestByFunction:
-    def test_a_function_becomes_a_stream_and_can_be_called_as_before(self) -> None:
-        tap = _tap()
-
+    def test_a_function_becomes_a_stream_and_can_be_called_as_before(self, tap: Tap) -> None:
         @tap.stream("contacts", key_properties=["id"])
         def contacts(client: Any) -> list[dict[str, int]]:
             return [{"id": client}]
@@ -32,16 +26,13 @@ class TestByFunction:
         assert contacts("a client") == [{"id": "a client"}]
         assert tap.streams == {"contacts": contacts}
 
-    def test_a_stream_without_a_name_has_that_of_its_function(self) -> None:
-        tap = _tap()
-
+    def test_a_stream_without_a_name_has_that_of_its_function(self, tap: Tap) -> None:
         @tap.stream()
         def contacts() -> None: ...
 
         assert list(tap.streams) == ["contacts"]
 
-    def test_a_function_gets_what_it_asks_for_and_nothing_else(self) -> None:
-        tap = _tap()
+    def test_a_function_gets_what_it_asks_for_and_nothing_else(self, tap: Tap) -> None:
         made = []
         tap.client(lambda config: made.append(config))
 
@@ -52,24 +43,20 @@ class TestByFunction:
         assert sync(tap, config={"id": 4}).ids() == [7]
         assert made == []
 
-    def test_several_names_make_a_stream_of_each(self) -> None:
-        tap = _tap()
-
+    def test_several_names_make_a_stream_of_each(self, tap: Tap) -> None:
         @tap.stream("leads", "deals")
         def rows(context: Any) -> Any:
             yield {"id": 1, "name": context.stream}
 
         assert [record["name"] for record in sync(tap).records()] == ["leads", "deals"]
 
-    def test_it_may_give_nothing(self) -> None:
-        tap = _tap()
+    def test_it_may_give_nothing(self, tap: Tap) -> None:
         tap.stream("contacts")(lambda: None)
 
         assert (sync(tap).code, sync(tap).ids()) == (0, [])
 
     @pytest.mark.parametrize("given", [{"id": 1}, "id", b"id"])
-    def test_a_single_record_in_the_place_of_records_is_a_fault(self, given: Any) -> None:
-        tap = _tap()
+    def test_a_single_record_in_the_place_of_records_is_a_fault(self, given: Any, tap: Tap) -> None:
         tap.stream("contacts")(lambda: given)
 
         ran = sync(tap)
@@ -79,9 +66,7 @@ class TestByFunction:
 
 
 class TestByClass:
-    def test_a_class_says_settings_in_its_body(self) -> None:
-        tap = _tap()
-
+    def test_a_class_says_settings_in_its_body(self, tap: Tap) -> None:
         @tap.stream("contacts")
         class Contacts(Stream):
             key_properties = ("id",)  # type: ignore[assignment]
@@ -96,9 +81,7 @@ class TestByClass:
         assert ran.state == {"bookmarks": {"contacts": {"updated": "2026-01-01T00:00:00Z"}}}
         assert isinstance(Contacts, type)
 
-    def test_any_class_with_records_will_do_and_is_made_once_a_name(self) -> None:
-        tap = _tap()
-
+    def test_any_class_with_records_will_do_and_is_made_once_a_name(self, tap: Tap) -> None:
         @tap.stream("leads", "deals", key_properties=["id"])
         class Rows:
             def __init__(self) -> None:
@@ -110,9 +93,7 @@ class TestByClass:
 
         assert [record["name"] for record in sync(tap).records()] == ["leads leads"] * 2 + ["deals deals"] * 2
 
-    def test_a_method_is_a_setting_with_its_self(self) -> None:
-        tap = _tap()
-
+    def test_a_method_is_a_setting_with_its_self(self, tap: Tap) -> None:
         @tap.stream("contacts")
         class Contacts:
             prefix = "Dr "
@@ -125,9 +106,7 @@ class TestByClass:
 
         assert sync(tap).records() == [{"id": 1, "name": "Dr Who"}]
 
-    def test_a_function_that_a_body_is_given_is_a_value(self) -> None:
-        tap = _tap()
-
+    def test_a_function_that_a_body_is_given_is_a_value(self, tap: Tap) -> None:
         @tap.stream("contacts", "leads")
         class Contacts:
             key_properties = ("id",)
@@ -146,10 +125,10 @@ class TestByClass:
         assert [record["at"] for record in ran.records()] == ["A", "B", "C"] * 2
         assert {"bookmarks": {"contacts": {"id": 2}}, "currently_syncing": "contacts"} in ran.states
 
-    def test_a_class_without_records_is_refused(self) -> None:
+    def test_a_class_without_records_is_refused(self, tap: Tap) -> None:
         with pytest.raises(TapError, match=r"class Empty \(.*test_streams_declared\.py:\d+\): has no method 'records'"):
 
-            @_tap().stream("empty")
+            @tap.stream("empty")
             class Empty: ...
 
 
@@ -182,9 +161,9 @@ class TestWhatCannotBe:
             ),
         ],
     )
-    def test_settings(self, settings: dict[str, Any], reason: str) -> None:
+    def test_settings(self, settings: dict[str, Any], reason: str, tap: Tap) -> None:
         with pytest.raises(TapError) as caught:
-            _tap().stream("contacts", **settings)(lambda: ())
+            tap.stream("contacts", **settings)(lambda: ())
 
         assert reason in str(caught.value)
         assert str(caught.value).startswith("stream 'contacts' (")
@@ -202,62 +181,56 @@ class TestWhatCannotBe:
             ({"bookmark_of": lambda record: 1, "replication_method": "FULL_TABLE"}, "replication_method='INCREMENTAL'"),
         ],
     )
-    def test_settings_without_effect(self, settings: dict[str, Any], other: str) -> None:
+    def test_settings_without_effect(self, settings: dict[str, Any], other: str, tap: Tap) -> None:
         """It is an error when the tap starts; with what it needs, it is none."""
-        tap = _tap()
         tap.stream("contacts", **settings)(lambda: ())
         name = next(iter(settings))
         with pytest.raises(TapError, match=rf"^stream 'contacts' \(.*\): {name}= does nothing without {other}$"):
             tap.link()
 
-    def test_settings_with_their_defaults_have_no_effect_and_are_allowed(self) -> None:
-        tap = _tap()
+    def test_settings_with_their_defaults_have_no_effect_and_are_allowed(self, tap: Tap) -> None:
         tap.stream("contacts", lookback=0, is_sorted=True, created_key=None, schema=SCHEMA)(lambda: ())
         tap.link()
 
-    def test_a_created_key_that_the_schema_lacks(self) -> None:
-        tap = _tap()
+    def test_a_created_key_that_the_schema_lacks(self, tap: Tap) -> None:
         tap.stream("contacts", replication_key="updated", created_key="nope", schema=SCHEMA)(lambda: ())
         with pytest.raises(TapError, match="stream 'contacts': 'nope' must be in its schema, because they are keys"):
             sync(tap)
 
-    def test_two_streams_of_one_name(self) -> None:
-        tap = _tap()
+    def test_two_streams_of_one_name(self, tap: Tap) -> None:
         tap.stream("contacts")(lambda: ())
 
         with pytest.raises(TapError, match=r"there is a stream of this name already \(.*test_streams_declared\.py:\d+"):
             tap.stream("contacts")(lambda: ())
 
-    def test_a_parameter_that_there_is_not(self) -> None:
+    def test_a_parameter_that_there_is_not(self, tap: Tap) -> None:
         with pytest.raises(TapError, match="parameter 'cilent'; it may ask for client, config, context; did you mean"):
-            _tap().stream("contacts")(lambda cilent: ())
+            tap.stream("contacts")(lambda cilent: ())
 
-    def test_a_parent_is_for_substreams_alone(self) -> None:
+    def test_a_parent_is_for_substreams_alone(self, tap: Tap) -> None:
         with pytest.raises(TapError, match="parameter 'parent'"):
-            _tap().stream("contacts")(lambda parent: ())
+            tap.stream("contacts")(lambda parent: ())
 
-    def test_a_decorator_without_parentheses(self) -> None:
+    def test_a_decorator_without_parentheses(self, tap: Tap) -> None:
         with pytest.raises(TapError, match="expected names, and parentheses"):
 
-            @_tap().stream  # type: ignore[arg-type]
+            @tap.stream  # type: ignore[arg-type]
             def contacts() -> None: ...
 
-    def test_something_that_is_no_function(self) -> None:
+    def test_something_that_is_no_function(self, tap: Tap) -> None:
         with pytest.raises(TapError, match="expected a function or a class"):
-            _tap().stream("contacts")([{"id": 1}])
+            tap.stream("contacts")([{"id": 1}])
 
 
 class TestLinking:
-    def test_an_unknown_parent_is_told(self) -> None:
-        tap = _tap()
+    def test_an_unknown_parent_is_told(self, tap: Tap) -> None:
         tap.stream("contacts")(lambda: ())
         tap.stream("notes", parent="contact")(lambda parent: ())
 
         with pytest.raises(TapError, match="parent='contact': there is no such stream; did you mean 'contacts'"):
             tap.link()
 
-    def test_a_parent_may_be_declared_later(self) -> None:
-        tap = _tap()
+    def test_a_parent_may_be_declared_later(self, tap: Tap) -> None:
         tap.stream("notes", parent="contacts", schema=SCHEMA)(lambda parent: ())
         contacts = tap.stream("contacts", schema=SCHEMA)(lambda: ())
 
@@ -265,16 +238,14 @@ class TestLinking:
 
         assert [child.name for child in contacts.children] == ["notes"]
 
-    def test_a_circle_is_refused(self) -> None:
-        tap = _tap()
+    def test_a_circle_is_refused(self, tap: Tap) -> None:
         tap.stream("one", parent="two")(lambda: ())
         tap.stream("two", parent="one")(lambda: ())
 
         with pytest.raises(TapError, match=r"'one' .* depends on itself through"):
             tap.link()
 
-    def test_a_stream_without_a_function_must_be_given_by_one(self) -> None:
-        tap = _tap()
+    def test_a_stream_without_a_function_must_be_given_by_one(self, tap: Tap) -> None:
         tap.add(Stream("leads"))
 
         with pytest.raises(TapError, match="has no function that yields records; set source_stream="):

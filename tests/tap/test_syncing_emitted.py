@@ -3,11 +3,7 @@
 from typing import Any
 
 from balog.tap import Stream, Tap
-from tests.tap.syncs import Watching, stopping, sync
-
-
-def _day(number: int) -> str:
-    return f"2026-01-{number:02}T00:00:00Z"
+from tests.tap.syncs import Watching, at_day, stopping, sync
 
 
 class TestTwoStreamsOfOneSource:
@@ -16,32 +12,34 @@ class TestTwoStreamsOfOneSource:
 
         @tap.stream("contacts", replication_key="updated")
         def contacts(context: Any) -> Any:
-            yield {"id": 1, "updated": _day(1), "name": context.of("leads").bookmark}
-            yield context.to("leads", {"id": 10, "updated": _day(4)})
-            context.emit([{"id": 11, "updated": _day(3)}, {"id": 12, "updated": _day(2)}], stream="leads")
-            context.emit({"id": 2, "updated": _day(2)})
+            yield {"id": 1, "updated": at_day(1), "name": context.of("leads").bookmark}
+            yield context.to("leads", {"id": 10, "updated": at_day(4)})
+            context.emit([{"id": 11, "updated": at_day(3)}, {"id": 12, "updated": at_day(2)}], stream="leads")
+            context.emit({"id": 2, "updated": at_day(2)})
 
         tap.add(Stream("leads", replication_key="updated", source_stream="contacts"))
         return tap
 
     def test_each_has_its_schema_records_and_bookmark(self) -> None:
-        ran = sync(self._tap(), {"bookmarks": {"leads": {"updated": _day(1)}}})
+        ran = sync(self._tap(), {"bookmarks": {"leads": {"updated": at_day(1)}}})
 
         assert ran.shape() == [
             *("SCHEMA contacts", "SCHEMA leads"),
             *("contacts 1", "leads 10", "leads 11", "leads 12", "contacts 2"),
         ]
-        assert ran.records()[0]["name"] == _day(1)
+        assert ran.records()[0]["name"] == at_day(1)
         assert ran.state["bookmarks"] == {
-            "contacts": {"updated": _day(2)},
-            "leads": {"updated": _day(4), "rollup": {"parents": {"contacts": _day(2)}}},
+            "contacts": {"updated": at_day(2)},
+            "leads": {"updated": at_day(4), "rollup": {"parents": {"contacts": at_day(2)}}},
         }
 
     def test_the_source_is_asked_for_the_other_one_alone(self) -> None:
         ran = sync(self._tap(), selected=["leads"])
 
         assert ran.shape() == ["SCHEMA leads", "leads 10", "leads 11", "leads 12"]
-        assert ran.state["bookmarks"] == {"leads": {"updated": _day(4), "rollup": {"parents": {"contacts": _day(1)}}}}
+        assert ran.state["bookmarks"] == {
+            "leads": {"updated": at_day(4), "rollup": {"parents": {"contacts": at_day(1)}}}
+        }
 
     def test_what_is_not_selected_is_left_out(self) -> None:
         assert sync(self._tap(), selected=["contacts"]).shape() == ["SCHEMA contacts", "contacts 1", "contacts 2"]
@@ -49,7 +47,7 @@ class TestTwoStreamsOfOneSource:
     def test_neither_bookmark_moves_when_the_source_fails(self, tap: Tap) -> None:
         @tap.stream("contacts")
         def contacts(context: Any) -> Any:
-            context.emit({"id": 10, "updated": _day(4)}, stream="leads")
+            context.emit({"id": 10, "updated": at_day(4)}, stream="leads")
             raise ValueError("no")
 
         tap.add(Stream("leads", replication_key="updated", source_stream=contacts))
@@ -106,18 +104,20 @@ class TestTwoStreamsOfOneSource:
         assert sync(tap).failures == ["one: there is no stream 'too' to emit for; there are: one"]
 
     def test_what_it_writes_for_a_stream_with_a_source_leaves_that_ones_bookmark(self, tap: Tap) -> None:
-        tap.stream("one")(lambda context: context.emit({"id": 20, "updated": _day(9)}, stream="two"))
+        tap.stream("one")(lambda context: context.emit({"id": 20, "updated": at_day(9)}, stream="two"))
 
         @tap.stream("two", replication_key="updated", bookmark_strategy=tap.every_n(1))
         def two(context: Any) -> Any:
-            yield from ({"id": day, "updated": _day(day)} for day in (1, 2) if _day(day) >= (context.bookmark or ""))
+            yield from (
+                {"id": day, "updated": at_day(day)} for day in (1, 2) if at_day(day) >= (context.bookmark or "")
+            )
 
         ran = sync(tap)
 
         assert ran.ids("two") == [20, 1, 2]
         assert [state["bookmarks"].get("two") for state in ran.states] == [
             *(None, None, None),
-            *({"updated": _day(1)}, {"updated": _day(2)}, {"updated": _day(2)}, {"updated": _day(2)}),
+            *({"updated": at_day(1)}, {"updated": at_day(2)}, {"updated": at_day(2)}, {"updated": at_day(2)}),
         ]
 
 
@@ -129,9 +129,9 @@ class TestPages:
 
         @tap.stream("orders", replication_key="updated", bookmark_strategy=tap.every_n(2), **settings)
         def orders(context: Any) -> Any:
-            days = [day for day in range(1, 13) if _day(day) >= (context.bookmark or "")]
+            days = [day for day in range(1, 13) if at_day(day) >= (context.bookmark or "")]
             for page in (days[first : first + 4] for first in range(0, len(days), 4)):
-                yield [{"id": day, "updated": _day(day)} for day in page]
+                yield [{"id": day, "updated": at_day(day)} for day in page]
                 if is_broken and page[0] > 4:
                     raise ConnectionError("gone away")
                 yield [context.to("lines", {"id": 10 * day}) for day in page]
@@ -149,14 +149,14 @@ class TestPages:
                 given.append(message["record"]["id"])
             if message["type"] == "STATE":
                 said = message["value"]["bookmarks"].get("orders", {}).get("updated")
-                assert said is None or {10 * day for day in range(1, 13) if _day(day) < said} <= set(given)
+                assert said is None or {10 * day for day in range(1, 13) if at_day(day) < said} <= set(given)
         assert len({str(state["bookmarks"]) for state in ran.states}) == 4
 
     def test_a_source_that_breaks_off_between_them_leaves_no_gap(self) -> None:
         first = sync(self._tap(is_broken=True))
         second = sync(self._tap(), first.state)
 
-        assert first.state["bookmarks"]["orders"] == {"updated": _day(4)}
+        assert first.state["bookmarks"]["orders"] == {"updated": at_day(4)}
         assert {*first.ids("lines"), *second.ids("lines")} == {*self.LINES}
 
     def test_nor_does_an_interruption(self) -> None:
@@ -186,13 +186,13 @@ class TestPages:
 
         @tap.stream("orders", replication_key="updated")
         def orders(context: Any) -> Any:
-            yield [{"id": 1, "updated": _day(1)}]
+            yield [{"id": 1, "updated": at_day(1)}]
             yield context.to("lines", {"id": 10})
             context.checkpoint()
 
         tap.add(Stream("lines", source_stream="orders"))
 
-        assert sync(tap).states[1]["bookmarks"]["orders"] == {"updated": _day(1)}
+        assert sync(tap).states[1]["bookmarks"]["orders"] == {"updated": at_day(1)}
 
 
 def test_what_a_substream_gives_has_its_bookmark_too() -> None:
@@ -201,11 +201,11 @@ def test_what_a_substream_gives_has_its_bookmark_too() -> None:
 
     @accounts.substream("orders")
     def orders(context: Any, parent: Any) -> Any:
-        yield context.to("lines", {"id": 10 * parent["id"], "updated": _day(parent["id"])})
+        yield context.to("lines", {"id": 10 * parent["id"], "updated": at_day(parent["id"])})
 
     tap.add(Stream("lines", replication_key="updated", source_stream="orders"))
 
     ran = sync(tap)
 
     assert ran.ids("lines") == [10, 20]
-    assert ran.state["bookmarks"]["lines"]["updated"] == _day(2)
+    assert ran.state["bookmarks"]["lines"]["updated"] == at_day(2)

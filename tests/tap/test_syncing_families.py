@@ -15,15 +15,11 @@ from balog.tap.catalog import CatalogEntry
 from balog.tap.errors import TapError
 from balog.tap.streams.context import Context
 from balog.tap.syncing import Sync
-from tests.tap.syncs import SCHEMA, stopping, sync
-
-
-def _day(number: int) -> str:
-    return f"2026-01-{number:02}T00:00:00Z"
+from tests.tap.syncs import SCHEMA, at_day, stopping, sync
 
 
 def _contacts(tap: Tap, *days: int, **settings: Any) -> Stream:
-    rows = [{"id": day, "updated": _day(day)} for day in days]
+    rows = [{"id": day, "updated": at_day(day)} for day in days]
     made: Stream = tap.stream("contacts", key_properties=["id"], **settings)(lambda: iter(rows))
     return made
 
@@ -79,12 +75,12 @@ class TestSubstreams:
         @contacts.substream("notes", replication_key="updated")
         def notes(parent: Any, context: Any) -> Any:
             since.append(context.bookmark)
-            yield {"id": parent["id"], "updated": _day(20 - parent["id"])}
+            yield {"id": parent["id"], "updated": at_day(20 - parent["id"])}
 
-        ran = sync(tap, {"bookmarks": {"notes": {"updated": _day(5)}}})
+        ran = sync(tap, {"bookmarks": {"notes": {"updated": at_day(5)}}})
 
-        assert since == [_day(5)] * 3
-        assert ran.state["bookmarks"]["notes"]["updated"] == _day(19)
+        assert since == [at_day(5)] * 3
+        assert ran.state["bookmarks"]["notes"]["updated"] == at_day(19)
 
     def test_a_failed_child_is_not_asked_again_and_keeps_its_parents_bookmark_back(self, tap: Tap) -> None:
         contacts = _contacts(tap, 1, 2, 3, replication_key="updated", bookmark_strategy=tap.every_n(1))
@@ -103,7 +99,7 @@ class TestSubstreams:
 
         assert (ran.code, ran.failures) == (1, ["notes: no notes"])
         assert (asked, ran.ids("contacts"), ran.ids("files")) == ([1, 2], [1, 2, 3], [100, 200, 300])
-        assert ran.state["bookmarks"]["contacts"] == {"updated": _day(1)}
+        assert ran.state["bookmarks"]["contacts"] == {"updated": at_day(1)}
 
     def test_the_next_run_gives_what_the_failed_child_missed(self, tap: Tap) -> None:
         broken = [True]
@@ -111,7 +107,7 @@ class TestSubstreams:
         @tap.stream("contacts", replication_key="updated", bookmark_strategy=tap.every_n(1))
         def contacts(context: Any) -> Any:
             since = context.bookmark or ""
-            yield from ({"id": day, "updated": _day(day)} for day in (1, 2, 3) if _day(day) >= since)
+            yield from ({"id": day, "updated": at_day(day)} for day in (1, 2, 3) if at_day(day) >= since)
 
         @contacts.substream("notes")
         def notes(parent: Any) -> Any:
@@ -124,7 +120,7 @@ class TestSubstreams:
         second = sync(tap, first.state)
 
         assert {*first.ids("notes"), *second.ids("notes")} == {10, 20, 30}
-        assert second.state["bookmarks"]["contacts"] == {"updated": _day(3)}
+        assert second.state["bookmarks"]["contacts"] == {"updated": at_day(3)}
 
     def test_a_long_child_lets_states_out_up_to_the_parent_before(
         self, monkeypatch: pytest.MonkeyPatch, tap: Tap
@@ -137,7 +133,7 @@ class TestSubstreams:
 
         second = ran.messages.index({"type": "RECORD", "stream": "notes", "record": {"id": 20}})
         assert ran.messages[second + 1]["type"] == "STATE"
-        assert ran.messages[second + 1]["value"]["bookmarks"]["contacts"] == {"updated": _day(1)}
+        assert ran.messages[second + 1]["value"]["bookmarks"]["contacts"] == {"updated": at_day(1)}
 
     def test_walking_ends_when_there_is_nobody_left_to_walk_for(self, tap: Tap) -> None:
         walked = []
@@ -172,7 +168,7 @@ class TestSubstreams:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tap: Tap
     ) -> None:
         monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-        rows: list[dict[str, Any]] = [{"id": 1}, {"id": "two", "updated": _day(1)}, {"id": 3, "updated": _day(2)}]
+        rows: list[dict[str, Any]] = [{"id": 1}, {"id": "two", "updated": at_day(1)}, {"id": 3, "updated": at_day(2)}]
         stream = tap.stream("contacts", replication_key="updated")(lambda: iter(rows))
         stream.substream("notes")(lambda parent: [{"id": 9, "name": str(parent["id"])}])
 
@@ -182,7 +178,7 @@ class TestSubstreams:
         assert [note["name"] for note in ran.records("notes")] == ["1", "two", "3"]
 
     def test_a_parent_that_is_walked_may_have_times_that_are_none(self, tap: Tap) -> None:
-        rows = [{"id": 1, "updated": _day(1)}, {"id": 2, "updated": "2026-99-99T99:99:99Z"}]
+        rows = [{"id": 1, "updated": at_day(1)}, {"id": 2, "updated": "2026-99-99T99:99:99Z"}]
         stream = tap.stream("contacts", replication_key="updated")(lambda: iter(rows))
         stream.substream("notes")(lambda parent: [{"id": parent["id"]}])
 
@@ -248,10 +244,10 @@ class TestContext:
             lambda context: seen.append((context.bookmark, context.start_date, context.is_first_run))
         )
 
-        sync(tap, config={"start_date": _day(7)})
-        sync(tap, {"bookmarks": {"contacts": {"updated": _day(9)}}}, config={"start_date": _day(7)})
+        sync(tap, config={"start_date": at_day(7)})
+        sync(tap, {"bookmarks": {"contacts": {"updated": at_day(9)}}}, config={"start_date": at_day(7)})
 
-        assert seen == [(_day(7), _day(7), True), (_day(9), _day(7), False)]
+        assert seen == [(at_day(7), at_day(7), True), (at_day(9), at_day(7), False)]
 
     @settings(max_examples=60)
     @given(
@@ -309,10 +305,10 @@ class TestContext:
         seen: list[Any] = []
         tap.stream("contacts", replication_key="updated", lookback=3600)(lambda context: seen.append(context.bookmark))
 
-        ran = sync(tap, {"bookmarks": {"contacts": {"updated": _day(9)}}})
+        ran = sync(tap, {"bookmarks": {"contacts": {"updated": at_day(9)}}})
 
         assert seen == ["2026-01-08T23:00:00Z"]
-        assert ran.state["bookmarks"]["contacts"] == {"updated": _day(9)}
+        assert ran.state["bookmarks"]["contacts"] == {"updated": at_day(9)}
 
     def test_it_knows_what_is_selected(self, tap: Tap) -> None:
         seen: list[Any] = []
@@ -337,15 +333,15 @@ class TestContext:
         @tap.stream("contacts", replication_key="updated", is_sorted=False)
         def contacts(context: Any) -> Any:
             for end in (3, 6):
-                yield {"id": end, "updated": _day(end)}
-                yield {"id": end - 1, "updated": _day(end - 1)}
-                context.checkpoint(_day(end + 1))
+                yield {"id": end, "updated": at_day(end)}
+                yield {"id": end - 1, "updated": at_day(end - 1)}
+                context.checkpoint(at_day(end + 1))
             raise ValueError("the third window")
 
         ran = sync(tap)
 
         marks = [state["bookmarks"].get("contacts", {}).get("updated") for state in ran.states]
-        assert marks == [None, _day(4), _day(7), _day(7), _day(7)]
+        assert marks == [None, at_day(4), at_day(7), at_day(7), at_day(7)]
 
     def test_a_stream_may_have_a_client_of_its_own(self, tap: Tap) -> None:
         tap.client(lambda config: "the tap's")

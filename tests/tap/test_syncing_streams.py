@@ -12,15 +12,11 @@ import pytest
 from balog.tap import Tap
 from balog.tap.errors import OutputError, RecordError
 from balog.tap.syncing import Stop
-from tests.tap.syncs import Messages, Watching, stopping, sync
-
-
-def _day(number: int) -> str:
-    return f"2026-01-{number:02}T00:00:00Z"
+from tests.tap.syncs import Messages, Watching, at_day, stopping, sync
 
 
 def _rows(*days: int) -> list[dict[str, Any]]:
-    return [{"id": day, "updated": _day(day)} for day in days]
+    return [{"id": day, "updated": at_day(day)} for day in days]
 
 
 def _numbered(tap: Tap, *names: str) -> None:
@@ -116,7 +112,7 @@ class TestFailures:
             yield from _rows(1, 2, 3)
             raise ConnectionError("gone away")
 
-        assert sync(tap).state["bookmarks"] == {"contacts": {"updated": _day(3)}}
+        assert sync(tap).state["bookmarks"] == {"contacts": {"updated": at_day(3)}}
 
     @pytest.mark.parametrize("settings", [{}, {"is_sorted": False}])
     def test_and_do_not_where_nobody_says_so(self, settings: dict[str, Any], tap: Tap) -> None:
@@ -125,8 +121,8 @@ class TestFailures:
             yield from _rows(1, 3)
             raise ConnectionError("gone away")
 
-        assert sync(tap, {"bookmarks": {"contacts": {"updated": _day(1)}}}).state["bookmarks"] == {
-            "contacts": {"updated": _day(1)}
+        assert sync(tap, {"bookmarks": {"contacts": {"updated": at_day(1)}}}).state["bookmarks"] == {
+            "contacts": {"updated": at_day(1)}
         }
 
     @pytest.mark.parametrize(
@@ -248,7 +244,7 @@ class TestStopping:
         ran = sync(tap, stop=stop)
 
         assert (ran.code, ran.ids()) == (143, [1, 2])
-        assert ran.state == {"currently_syncing": "contacts", "bookmarks": {"contacts": {"updated": _day(2)}}}
+        assert ran.state == {"currently_syncing": "contacts", "bookmarks": {"contacts": {"updated": at_day(2)}}}
 
     @pytest.mark.parametrize("is_polite", [True, False])
     def test_a_source_that_ends_for_it_is_not_at_its_end(self, is_polite: bool, tap: Tap) -> None:
@@ -256,12 +252,12 @@ class TestStopping:
 
         @tap.stream("contacts", replication_key="updated", is_sorted=False)
         def contacts(context: Any) -> Any:
-            context.emit({"id": 5, "updated": _day(5)})
+            context.emit({"id": 5, "updated": at_day(5)})
             stop.number = 15
             try:
                 if is_polite:
                     return
-                yield {"id": 4, "updated": _day(4)}
+                yield {"id": 4, "updated": at_day(4)}
             except BaseException:
                 return
 
@@ -280,7 +276,7 @@ class TestStopping:
         ran = sync(tap, stop=stop)
 
         assert ran.ids() == [1, 11, 12, 2, 21]
-        assert ran.state["bookmarks"]["contacts"] == {"updated": _day(1)}
+        assert ran.state["bookmarks"]["contacts"] == {"updated": at_day(1)}
 
     def test_failures_before_are_told(self, capsys: pytest.CaptureFixture[str], tap: Tap) -> None:
         stop, hook = stopping(1)
@@ -315,14 +311,14 @@ class TestObservers:
         watching = Watching()
         tap.stream("contacts", replication_key="updated", created_key="created")(
             lambda: [
-                {"id": 1, "updated": _day(5), "created": _day(1)},
-                {"id": 2, "updated": _day(5), "created": "2026-01-03T01:00:00+01:00"},
-                {"id": 3, "updated": _day(6), "created": "2026-01-03T02:00:00+01:00"},
-                {"id": 4, "updated": _day(6), "created": None},
+                {"id": 1, "updated": at_day(5), "created": at_day(1)},
+                {"id": 2, "updated": at_day(5), "created": "2026-01-03T01:00:00+01:00"},
+                {"id": 3, "updated": at_day(6), "created": "2026-01-03T02:00:00+01:00"},
+                {"id": 4, "updated": at_day(6), "created": None},
             ]
         )
 
-        sync(tap, {"bookmarks": {"contacts": {"updated": _day(3)}}}, observer=watching)
+        sync(tap, {"bookmarks": {"contacts": {"updated": at_day(3)}}}, observer=watching)
 
         assert watching.told[-1] == ("ended", "contacts", 4, 1, 2, None)
 
@@ -330,7 +326,7 @@ class TestObservers:
         watching = Watching()
         tap.stream("contacts", replication_key="updated")(lambda: _rows(4))
 
-        sync(tap, {"bookmarks": {"contacts": {"updated": _day(3)}}}, observer=watching)
+        sync(tap, {"bookmarks": {"contacts": {"updated": at_day(3)}}}, observer=watching)
 
         assert watching.told[-1] == ("ended", "contacts", 1, None, None, None)
 
@@ -392,14 +388,14 @@ class TestPages:
         ran = sync(self._tap(rows, size, **settings))
 
         assert ran.ids() == [id for id in range(1, 20) if id % 5]
-        assert ran.state["bookmarks"]["contacts"] == {"updated": _day(19)}
+        assert ran.state["bookmarks"]["contacts"] == {"updated": at_day(19)}
 
     def test_write_a_state_after_the_page_in_which_it_was_due(self) -> None:
         ran = sync(self._tap(_rows(*range(1, 9)), 4, bookmark_strategy=Tap.every_n(3)))
 
         kinds = [message["type"][0] for message in ran.messages]
         assert "".join(kinds) == "S" + "S" + "RRRRS" + "RRRRS" + "S" + "S"
-        assert ran.states[1]["bookmarks"]["contacts"] == {"updated": _day(4)}
+        assert ran.states[1]["bookmarks"]["contacts"] == {"updated": at_day(4)}
 
     @pytest.mark.parametrize("policy", ["fail", "coerce"])
     def test_a_record_that_fails_ends_them_after_those_before_it(
@@ -413,10 +409,10 @@ class TestPages:
 
         if policy == "fail":
             assert (ran.code, ran.ids()) == (1, [1, 2])
-            assert ran.state["bookmarks"]["contacts"] == {"updated": _day(2)}
+            assert ran.state["bookmarks"]["contacts"] == {"updated": at_day(2)}
         else:
             assert (ran.code, ran.ids()) == (0, [1, 2, 4])
-            assert ran.state["bookmarks"]["contacts"] == {"updated": _day(4)}
+            assert ran.state["bookmarks"]["contacts"] == {"updated": at_day(4)}
             (file,) = tmp_path.rglob("*.jsonl")
             assert b"three" in file.read_bytes()
 
@@ -458,7 +454,7 @@ class TestPages:
         ran = sync(self._tap(_rows(*range(1, 9)), 8, policy="fail", bookmark_strategy=Tap.every_n(1)), output=Picky())
 
         assert (ran.code, ran.ids()) == (1, [1, 2])
-        assert ran.state["bookmarks"].get("contacts", {}).get("updated", "") <= _day(3)
+        assert ran.state["bookmarks"].get("contacts", {}).get("updated", "") <= at_day(3)
 
 
 class TestAReplicationKeyThatTheUserChose:
@@ -470,8 +466,8 @@ class TestAReplicationKeyThatTheUserChose:
         @tap.stream("contacts", replication_key=key, created_key="name", metadata=self.FREE)
         def contacts(context: Any) -> Any:
             seen.append((context.is_first_run, context.bookmark))
-            yield {"id": 2, "created": _day(2), "updated": _day(9), "name": _day(1)}
-            yield {"id": 3, "created": _day(3), "updated": _day(9), "name": _day(3)}
+            yield {"id": 2, "created": at_day(2), "updated": at_day(9), "name": at_day(1)}
+            yield {"id": 3, "created": at_day(3), "updated": at_day(9), "name": at_day(3)}
 
         return tap
 
@@ -484,13 +480,13 @@ class TestAReplicationKeyThatTheUserChose:
         observer = Watching()
         second = sync(self._tap(seen, key), first.state, chosen=chosen, observer=observer)
 
-        assert first.state["bookmarks"] == second.state["bookmarks"] == {"contacts": {"created": _day(3)}}
-        assert seen == [(True, None), (False, _day(3))]
+        assert first.state["bookmarks"] == second.state["bookmarks"] == {"contacts": {"created": at_day(3)}}
+        assert seen == [(True, None), (False, at_day(3))]
         assert observer.told[-1] == ("ended", "contacts", 2, 0, 2, None)
 
     def test_the_bookmark_of_the_declared_key_is_not_of_the_chosen_one(self) -> None:
         seen: list[Any] = []
-        state = {"bookmarks": {"contacts": {"updated": _day(9)}}}
+        state = {"bookmarks": {"contacts": {"updated": at_day(9)}}}
         observer = Watching()
         sync(self._tap(seen, "updated"), state, chosen={"contacts": {"replication-key": "created"}}, observer=observer)
 

@@ -15,12 +15,6 @@ AT_ONCE = Policy(tries=3, sleep=lambda seconds: None)
 Make = Callable[[], Any]
 
 
-@pytest.fixture
-def server() -> Iterator[HttpStandIn]:
-    with HttpStandIn() as server:
-        yield server
-
-
 @pytest.fixture(params=[requests.Session, httpx.Client], ids=["requests", "httpx"])
 def session(request: pytest.FixtureRequest) -> Iterator[Any]:
     with request.param() as session:
