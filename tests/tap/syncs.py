@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from balog.tap import Tap
 from balog.tap.bookmarks import State
 from balog.tap.catalog import Catalog, CatalogEntry, choose
+from balog.tap.schema import schema_of
 from balog.tap.streams import Stream
 from balog.tap.syncing import Observer, Stop, Sync
 
@@ -119,7 +120,7 @@ def sync(
             given.entries[name] = CatalogEntry(
                 tap_stream_id=name, stream=name, schema={}, metadata={(): {"selected": True, **metadata}}
             )
-    catalog, _ = choose(list(streams), given, lambda stream: stream.schema)
+    catalog, _ = choose(list(streams), given, lambda stream: schema_of(stream.schema, lambda: None, stream.name))
     if selected is not None:
         for entry in catalog:
             entry.metadata[()]["selected"] = entry.tap_stream_id in selected

@@ -18,16 +18,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from balog.tap import Tap
-from balog.tap.bookmarks import State
-from balog.tap.catalog import choose
 from balog.tap.endpoints import FileStream
 from balog.tap.errors import SourceError, TapError
 from balog.tap.patterns import file_formats
 from balog.tap.patterns.file_formats import BadRow, ReadOptions, read_rows
-from balog.tap.schema import schema_of
 from balog.tap.schema.types import integer, obj, string
-from balog.tap.syncing import Sync
-from tests.tap.syncs import Messages
+from tests.tap.syncs import sync
 
 ROWS = [{"id": "1", "text": 'a,"b"\nc'}, {"id": "2", "text": ""}, {"id": "3", "text": "ä 🎉"}]
 SCHEMA = obj({"id": string(), "text": string()})
@@ -218,14 +214,10 @@ class Files:
         os.utime(path, (at, at))
 
     def run(self, seen: int | None = None) -> list[str]:
-        output = Messages()
-        streams = list(self.tap.link().values())
-        catalog, _ = choose(streams, None, lambda each: schema_of(each.schema, lambda: None, each.name))
-        sync = Sync(self.tap, {}, catalog, State(self.state), output)
-        code = sync.run()
-        assert code == 0, sync.failures
+        ran = sync(self.tap, self.state)
+        assert ran.code == 0, ran.failures
         found = []
-        for message in output.all[:seen]:
+        for message in ran.messages[:seen]:
             if message["type"] == "STATE":
                 self.state = message["value"]
             elif message["type"] == "RECORD":
@@ -254,8 +246,7 @@ class TestSelected:
         assert files.run() == ["1"]
         assert "a.csv has _sdc_source_file, which the stream replaces" in capsys.readouterr().err
 
-    def test_a_stream_without_files_does_not_stop_the_others(self, tmp_path: Path, capsys: Any) -> None:
-        tap = Tap("tap-folder")
+    def test_a_stream_without_files_does_not_stop_the_others(self, tmp_path: Path, capsys: Any, tap: Tap) -> None:
         tap.add(FileStream("full", folder=str(tmp_path), pattern="a*.jsonl"))
         tap.add(FileStream("empty", folder=str(tmp_path), pattern="b*"))
         (tmp_path / "a.jsonl").write_text('{"n": 1}\n{"n": 1e999}\n')
@@ -323,18 +314,14 @@ class TestSelected:
         assert files.run() == ["1"]
         assert files.run() == ["1"]
 
-    def test_a_store_by_url(self, tmp_path: Path) -> None:
+    def test_a_store_by_url(self, tap: Tap) -> None:
         import fsspec
 
         system = fsspec.filesystem("memory")
         system.pipe_file("/exports/x/a.csv", b"id,text\n1,a\n")
         try:
-            tap = Tap("tap-folder")
             tap.add(FileStream("rows", folder="memory://exports", pattern="x/*.csv", schema=SCHEMA))
-            catalog, _ = choose(list(tap.link().values()), None, lambda each: schema_of(each.schema, None, each.name))  # type: ignore[arg-type]
-            output = Messages()
-            assert Sync(tap, {}, catalog, State(), output).run() == 0
-            (record,) = [message["record"] for message in output.all if message["type"] == "RECORD"]
+            (record,) = sync(tap).records()
             assert (record["id"], record["_sdc_source_file"]) == ("1", "x/a.csv")
         finally:
             system.rm("/exports", recursive=True)

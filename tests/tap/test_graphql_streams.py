@@ -90,21 +90,10 @@ def test_every_paging_reads_all_records_once(server: HttpStandIn, source: Issues
 
 
 def test_only_selected_properties_are_queried(server: HttpStandIn, source: Issues) -> None:
-    tap = tap_of(
-        server, replication_key="updatedAt", fields={"title": "body(format: $form)"}, variables={"form: String!": "md"}
-    )
-    tap.metadata("issues")(
-        lambda node, schema: node.set("selected", False) if node.name in ("labels", "email") else None
-    )
-    tap.link()
-    from balog.tap.bookmarks import State
-    from balog.tap.catalog import discover
-    from balog.tap.syncing import Sync
-    from tests.tap.syncs import Messages
-
-    catalog = discover(tap.streams.values(), lambda stream: stream.schema, tap.visitors)
-    output: Any = Messages()
-    assert Sync(tap, {}, catalog, State(), output).run() == 0
+    unselected = [("properties", "labels"), ("properties", "author", "properties", "email")]
+    settings = {"replication_key": "updatedAt", "metadata": {path: {"selected": False} for path in unselected}}
+    asked = {"fields": {"title": "body(format: $form)"}, "variables": {"form: String!": "md"}}
+    ran = sync(tap_of(server, **settings, **asked))
 
     assert source.documents[0] == {
         "query": 'query issues($first: Int!, $after: String, $form: String!) { repository(owner: "ada") '
@@ -112,8 +101,7 @@ def test_only_selected_properties_are_queried(server: HttpStandIn, source: Issue
         "pageInfo { endCursor hasNextPage } } } }",
         "variables": {"form": "md", "first": 3},
     }
-    records = [message["record"] for message in output.all if message["type"] == "RECORD"]
-    assert records[0]["title"] == "md of 1"
+    assert ran.records()[0]["title"] == "md of 1"
 
 
 def test_the_bookmark_is_a_variable(server: HttpStandIn, source: Issues) -> None:
