@@ -30,7 +30,7 @@ def progress_of(entry: dict[str, Any] | None = None, **settings: Any) -> Progres
 
 
 def bookmark(progress: Progress, key: str = "at") -> Any:
-    return progress._state.get("contacts", key)
+    return progress.state.get("contacts", key)
 
 
 def sync(progress: Progress, *seconds: int | None) -> list[Any]:
@@ -222,7 +222,7 @@ class TestSet:
         progress.set({"lsn": [1, 2]})
         progress.set({"lsn": [0]})
         assert progress.bookmark == {"lsn": [0]}
-        assert progress._state.as_json()["bookmarks"] == {"contacts": {"position": {"lsn": [0]}}}
+        assert progress.state.as_json()["bookmarks"] == {"contacts": {"position": {"lsn": [0]}}}
 
 
 class TestUnknownKind:

@@ -189,6 +189,16 @@ class Taps:
         return self.end(self.start(state, **config)[1])
 
 
+def end_within(process: int, reader: int, size: int, piece: Callable[[], int], number: int) -> bytes:
+    """Read so many bytes, in pieces, and send a signal; return what was read."""
+    out = b""
+    while len(out) < size and (found := os.read(reader, piece())):
+        out += found
+    with suppress(ProcessLookupError):
+        os.kill(process, number)
+    return out
+
+
 def read_until(reader: int, wanted: bytes) -> bytes:
     out = b""
     while wanted not in out:
@@ -223,11 +233,8 @@ def test_at_any_moment_the_last_state_loses_nothing(
     state, rows, codes = None, set[tuple[str, int]](), []
     for _ in range(5):
         process, reader = taps.start(state, pause=0.0005)
-        out, stop_at = b"", moments.randrange(1, len(whole.out))
-        while len(out) < stop_at and (piece := os.read(reader, moments.choice([200, 4096]))):
-            out += piece
-        with suppress(ProcessLookupError):
-            os.kill(process, number)
+        size = moments.randrange(1, len(whole.out))
+        out = end_within(process, reader, size, lambda: moments.choice([200, 4096]), number)
         ended = taps.end(reader, out)
         codes.append(ended.code)
         rows |= ended.rows(before_state=True)
@@ -247,12 +254,8 @@ def test_lines_that_a_source_logs_are_whole_too(taps: Taps, whole: Ended) -> Non
     moments = random.Random(8)
     for _ in range(8):
         process, reader = taps.start(logs=True)
-        out, stop_at = b"", moments.randrange(1, 2 * len(whole.out))
-        while len(out) < stop_at and (piece := os.read(reader, 300)):
-            out += piece
-        with suppress(ProcessLookupError):
-            os.kill(process, signal.SIGTERM)
-        ended = taps.end(reader, out)
+        size = moments.randrange(1, 2 * len(whole.out))
+        ended = taps.end(reader, end_within(process, reader, size, lambda: 300, signal.SIGTERM))
         logs = [message["value"] for message in ended.messages if message["type"] == "LOG"]
         has_reported = logs[-1]["payload"]["cls_type"] == "run"  # then the process only has to exit
         assert ended.code in ((0, 143, -signal.SIGTERM) if has_reported else (0, 143))
@@ -261,36 +264,25 @@ def test_lines_that_a_source_logs_are_whole_too(taps: Taps, whole: Ended) -> Non
             assert ended.rows() == ended.rows(before_state=True)
 
 
-def test_a_source_that_waits_is_interrupted_in_that(taps: Taps) -> None:
-    process, reader = taps.start(wait_at=30)
+@pytest.mark.parametrize("swallow", [False, True])
+def test_a_source_that_waits_is_interrupted_or_ends_at_its_next_record(taps: Taps, swallow: bool) -> None:
+    """Given a source that swallows the interruption, then it ends at its next record."""
+    process, reader = taps.start(wait_at=30, swallow=swallow)
     out = read_until(reader, b'"id":27')  # the last that is handed on: 28 are a multiple of seven
-    wait_until_it_sleeps(process)
-    os.kill(process, signal.SIGTERM)
+    end_while_it_sleeps(process)
     ended = taps.end(reader, out)
     assert ended.code == 143
-    assert ended.state == {
-        "bookmarks": {"contacts": {"at": "2026-11-20T00:09:00Z"}},
-        "currently_syncing": "contacts",
-    }
-    assert ("contacts", 29) in ended.rows(before_state=True)
-
-
-def test_a_source_that_swallows_the_interruption_ends_at_its_next_record(taps: Taps) -> None:
-    process, reader = taps.start(wait_at=30, swallow=True)
-    out = read_until(reader, b'"id":27')
-    wait_until_it_sleeps(process)
-    os.kill(process, signal.SIGTERM)
-    ended = taps.end(reader, out)
-    assert ended.code == 143
-    assert max(row for _, row in ended.rows()) == 30
+    assert max(row for _, row in ended.rows(before_state=True)) == (30 if swallow else 29)
+    if not swallow:
+        bookmarks = {"contacts": {"at": "2026-11-20T00:09:00Z"}}
+        assert ended.state == {"bookmarks": bookmarks, "currently_syncing": "contacts"}
 
 
 def test_what_waits_for_a_slow_reader_is_finished(taps: Taps) -> None:
     """The signal comes while the pipe is full."""
     process, reader = taps.start()
     os.read(reader, 1)
-    wait_until_it_sleeps(process)
-    os.kill(process, signal.SIGTERM)
+    end_while_it_sleeps(process)
     assert select.select([], [], [], 0.05) == ([], [], [])
     ended = taps.end(reader, b"{")
     assert ended.code == 143
@@ -300,10 +292,8 @@ def test_what_waits_for_a_slow_reader_is_finished(taps: Taps) -> None:
 def test_the_second_signal_ends_it_at_once(taps: Taps) -> None:
     process, reader = taps.start()
     os.read(reader, 1)
-    wait_until_it_sleeps(process)
-    os.kill(process, signal.SIGTERM)
-    wait_until_it_sleeps(process)
-    os.kill(process, signal.SIGTERM)
+    end_while_it_sleeps(process)
+    end_while_it_sleeps(process)
     assert taps._server.stdout
     assert int(taps._server.stdout.readline()) == 143  # with nobody who has read on
     os.close(reader)
@@ -320,13 +310,14 @@ def test_a_reader_that_goes_ends_it_in_one_line(taps: Taps) -> None:
     assert said.splitlines()[-1].startswith("tap-ended: stdout: its reader has closed it")
 
 
-def wait_until_it_sleeps(process: int) -> None:
-    """Wait until the process waits in a system call, twice in a row."""
+def end_while_it_sleeps(process: int) -> None:
+    """Send SIGTERM when the process waits in a system call, many times in a row."""
     seen = 0
     while seen < 20:
         state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
         seen = seen + 1 if state == "S" else 0
         select.select([], [], [], 0.005)
+    os.kill(process, signal.SIGTERM)
 
 
 def _log_and_wait(stop: Stop, write: Callable[[], int]) -> None:

@@ -9,7 +9,10 @@ from hypothesis import strategies as st
 
 from balog.tap import Tap
 from balog.tap.syncing import Stop
-from tests.tap.syncs import sync
+from tests.tap.syncs import Ran, sync
+
+LATER = {"bookmarks": {name: {"initial_full_table_complete": True} for name in ("contacts", "rows")}}
+"""The state after a first full table."""
 
 
 class TestFullTables:
@@ -20,7 +23,7 @@ class TestFullTables:
                 yield {"id": 1}
             yield {"id": 2}
 
-        ran = sync(tap, {"bookmarks": {"contacts": {"initial_full_table_complete": True}}})
+        ran = sync(tap, LATER)
 
         assert ran.shape() == ["SCHEMA contacts", "contacts 1", "ACTIVATE_VERSION contacts", "contacts 2"]
         first, activated, second = ran.messages[2:5]
@@ -35,7 +38,7 @@ class TestFullTables:
                 yield {"id": 1}
                 raise ValueError("no")
 
-        ran = sync(tap, {"bookmarks": {"contacts": {"initial_full_table_complete": True}}})
+        ran = sync(tap, LATER)
 
         assert ran.shape() == ["SCHEMA contacts", "contacts 1"]
 
@@ -55,8 +58,7 @@ class TestFullTables:
         broken[0] = False
         second = sync(tap, first.state)
 
-        versions = {message["version"] for ran in (first, second) for message in ran.messages if "version" in message}
-        assert (first.ids(), second.ids(), len(versions)) == ([0, 1], [2, 3], 1)
+        assert (first.ids(), second.ids(), len(_versions(first, second))) == ([0, 1], [2, 3], 1)
         assert _without_version(second.state["bookmarks"]["contacts"]) == {"initial_full_table_complete": True}
 
     @pytest.mark.parametrize("selected", [["rows"], ["notes"], ["rows", "notes"]])
@@ -86,10 +88,7 @@ class TestFullTables:
         second = sync(_table(), first.state)
 
         assert (first.ids("rows"), second.ids("rows")) == ([*range(6)], [4, 5])
-        assert (
-            len({message["version"] for ran in (first, second) for message in ran.messages if "version" in message})
-            == 1
-        )
+        assert len(_versions(first, second)) == 1
         assert _without_version(second.state["bookmarks"]["rows"]) == {"initial_full_table_complete": True}
 
     def test_rows_of_before_stay_when_records_were_set_aside(
@@ -102,7 +101,7 @@ class TestFullTables:
             with context.full_table():
                 yield [{"id": 1}, {"id": "two"}]
 
-        ran = sync(tap, {"bookmarks": {"rows": {"initial_full_table_complete": True}}})
+        ran = sync(tap, LATER)
 
         assert ran.shape() == ["SCHEMA rows", "rows 1"]
         assert "rows: the rows of the previous version are kept" in capsys.readouterr().err
@@ -119,7 +118,7 @@ class TestFullTables:
                     stop.number = 15
             yield from ()
 
-        ran = sync(tap, {"bookmarks": {"rows": {"initial_full_table_complete": True}}}, stop=stop)
+        ran = sync(tap, LATER, stop=stop)
 
         assert (ran.code, ran.shape()) == (143, ["SCHEMA rows", "rows 0"])
 
@@ -131,7 +130,7 @@ class TestFullTables:
                 with context.full_table():
                     yield {"id": 2}
 
-        ran = sync(tap, {"bookmarks": {"rows": {"initial_full_table_complete": True}}})
+        ran = sync(tap, LATER)
 
         assert ran.shape() == ["SCHEMA rows", "rows 1"]
         assert ran.failures[0].endswith("full_table() within full_table()")
@@ -146,6 +145,10 @@ class TestFullTables:
 
         assert ran.shape() == ["SCHEMA rows"]
         assert "full_table() needs a function that yields" in ran.failures[0]
+
+
+def _versions(*runs: Ran) -> set[int]:
+    return {message["version"] for ran in runs for message in ran.messages if "version" in message}
 
 
 def _without_version(entry: dict[str, Any]) -> dict[str, Any]:

@@ -8,11 +8,13 @@ import sys
 import pytest
 
 from balog.event.payload import read
+from balog.tap import Tap
 from balog.tap.errors import SyncError
 from balog.tap.streams import Stream
 from balog.tap.syncing import reporter as reporter_module
 from balog.tap.syncing.reporter import Reporter
 from balog.tap.syncing.session import SyncStats
+from tests.tap.syncs import sync
 
 
 def counts(records, new=None, updated=None):
@@ -21,16 +23,21 @@ def counts(records, new=None, updated=None):
     return made
 
 
+def started(*, version=""):
+    """Return a reporter to which a stream was reported, and the stream's numbers."""
+    reporter, rows = Reporter("tap-cool", version), counts(0)
+    reporter.begin(["contacts"])
+    reporter.started(Stream("contacts"), rows)
+    return reporter, rows
+
+
 def report_in(events):
     (event,) = [event for event in events if event.cls_type == "run"]
     return event, read(event)
 
 
 def test_a_run_is_told_from_its_start_to_its_end(events):
-    reporter = Reporter("tap-cool", "1.2.0")
-    reporter.begin(["contacts"])
-    rows = counts(0)
-    reporter.started(Stream("contacts"), rows)
+    reporter, rows = started(version="1.2.0")
     rows.records = 1200
     reporter.ended(Stream("contacts"), rows, None)
     reporter.finish(0)
@@ -45,8 +52,7 @@ def test_a_run_is_told_from_its_start_to_its_end(events):
 
 
 def test_rows_and_time_of_a_stream_are_metrics_under_the_names_that_taps_share(events):
-    reporter, rows = Reporter("tap-cool"), counts(0)
-    reporter.started(Stream("contacts"), rows)
+    reporter, rows = started()
     rows.records = 7
     reporter.ended(Stream("contacts"), rows, None)
 
@@ -60,8 +66,7 @@ def test_rows_and_time_of_a_stream_are_metrics_under_the_names_that_taps_share(e
 
 def test_rows_are_handed_on_while_a_stream_goes_on(events):
     """Given a stream that is not over when a minute is, then what came is written, and the rest at the end."""
-    reporter, rows = Reporter("tap-cool"), counts(0)
-    reporter.started(Stream("contacts"), rows)
+    reporter, rows = started()
     rows.records = 5
     (held,) = reporter._streams.values()
     assert held in reporter_module._ticker._watched
@@ -96,8 +101,7 @@ def test_the_report_says_rows_by_stream_and_why_one_failed(events):
 
 
 def test_a_stream_that_was_cut_short_is_in_the_report_with_what_it_gave(events):
-    reporter, rows = Reporter("tap-cool"), counts(0)
-    reporter.started(Stream("contacts"), rows)
+    reporter, rows = started()
     rows.records = 3
     reporter.finish(143)
 
@@ -112,26 +116,15 @@ def test_a_stream_that_never_began_is_told_of(events):
     assert report_in(events)[1].problem == "notes: its bookmark is no time"
 
 
-def test_records_that_were_set_aside_are_told_of(tmp_path):
+def test_records_that_were_set_aside_are_told_of(events, tmp_path):
     """Given a record that breaks its schema under the policy quarantine, then the report has it."""
-    tap = """
-from balog.tap import Tap
-tap = Tap("tap-cool", quarantine="aside.jsonl")
-
-@tap.stream("contacts", key_properties=["id"], policy="quarantine")
-def contacts():
-    yield {"id": "x"}
-    yield {"id": 2}
-
-tap.schema("contacts", {"type": "object", "properties": {"id": {"type": "integer"}}})
-tap.run()
-"""
-    environment = {**os.environ, "BALOG_OUTPUT": "stderr"}
-    done = subprocess.run([sys.executable, "-c", tap], capture_output=True, env=environment, check=True, cwd=tmp_path)
-    events = [json.loads(line) for line in done.stderr.splitlines()]
-    assert {event["header"]["channel"] for event in events} == {"tap-cool", "tap-cool.metric", "tap-cool.run"}
-    payload = events[-1]["payload"]
-    assert payload["streams"] == [{"stream": "contacts", "records": 1, "new": 1, "updated": 0, "quarantined": 1}]
+    tap = Tap("tap-cool", quarantine=str(tmp_path / "aside.jsonl"))
+    reporter = Reporter("tap-cool")
+    tap.stream("contacts", key_properties=["id"], policy="quarantine")(lambda: [{"id": "x"}, {"id": 2}])
+    sync(tap, observer=reporter)
+    reporter.finish(0)
+    event, _ = report_in(events)
+    assert event.payload["streams"] == [{"stream": "contacts", "records": 1, "new": 1, "updated": 0, "quarantined": 1}]
 
 
 def test_a_problem_that_is_no_streams_is_the_reports(events):
@@ -177,6 +170,7 @@ tap.run()
     environment = {**os.environ, "BALOG_OUTPUT": "singer"}
     done = subprocess.run([sys.executable, "-c", tap], capture_output=True, env=environment, check=True)
     messages = [json.loads(line) for line in done.stdout.splitlines()]
-    events = [message["value"] for message in messages if message["type"] == "LOG"]
-    assert {event["header"]["context"]["application"] for event in events} == {"tap-cool"}
+    headers = [message["value"]["header"] for message in messages if message["type"] == "LOG"]
+    assert {header["context"]["application"] for header in headers} == {"tap-cool"}
+    assert {header["channel"] for header in headers} == {"tap-cool", "tap-cool.metric", "tap-cool.run"}
     assert messages[0]["type"] == messages[-1]["type"] == "LOG"

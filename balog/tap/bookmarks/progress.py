@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any
 
@@ -30,6 +31,7 @@ from balog.tap.bookmarks.watermark import Watermark
 from balog.tap.errors import RecordError, SyncError
 
 
+@dataclass(eq=False, repr=False)
 class Progress:
     """The progress of one stream in one sync.
 
@@ -62,49 +64,38 @@ class Progress:
         SyncError: the bookmark in the state does not have the type of the schema, or its values have no lookback.
     """
 
-    def __init__(
-        self,
-        state: State,
-        stream: str,
-        *,
-        key: str | None = None,
-        schema: Mapping[str, Any] | None = None,
-        strategy: BookmarkStrategy | None = None,
-        is_sorted: bool = True,
-        lookback: float = 0,
-        start_date: Any = None,
-        value_of: Callable[[dict[str, Any]], Any] | None = None,
-        is_selected: bool = True,
-        parent: Progress | None = None,
-        log: Any = None,
-    ) -> None:
-        self.stream = stream
-        self.key = key
-        self.parent = parent
+    state: State
+    stream: str
+    _: KW_ONLY
+    key: str | None = None
+    schema: Mapping[str, Any] | None = None
+    strategy: BookmarkStrategy | None = None
+    is_sorted: bool = True
+    lookback: float = 0
+    start_date: Any = None
+    value_of: Callable[[dict[str, Any]], Any] | None = None
+    is_selected: bool = True
+    parent: Progress | None = None
+    log: Any = None
+
+    def __post_init__(self) -> None:
         self.children: list[Progress] = []
-        self._state = state
-        self._strategy = strategy
-        self._is_sorted = is_sorted
-        self._is_selected = is_selected
-        self._log = log
-        self._order: Order = order_of(schema, key or "")
-        self._rollup = Rollup(state, stream, is_selected=is_selected)
-        self._start = Start(
-            state, self._rollup, stream, key, self._order, lookback, start_date, is_selected, self._warn
-        )
+        self._order: Order = order_of(self.schema, self.key or "")
+        self._rollup = Rollup(self.state, self.stream, is_selected=self.is_selected)
+        self._start = Start(self._rollup, self.key, self._order, self.lookback, self.start_date, self._warn)
         self.start = self._start.bookmark
-        self._watermark = Watermark(stream, key or "", self._order, value_of)
+        self._watermark = Watermark(self.stream, self.key or "", self._order, self.value_of)
         self._tap_bookmark: Any = None  # that the tap set; it and the next one are kept by a new attempt
         self._is_reverted = False
         self._begin()
         self._look: Callable[[dict[str, Any]], None] = lambda record: None
-        if key:
-            self._look = self._watermark.see if is_selected else self._see_unselected
+        if self.key:
+            self._look = self._watermark.see if self.is_selected else self._see_unselected
         self.see: Callable[[dict[str, Any]], bool | None] = (
-            self._look if strategy is None else partial(self._see_counted, strategy)
+            self._look if self.strategy is None else partial(self._see_counted, self.strategy)
         )
-        if parent is not None:
-            parent.children.append(self)
+        if self.parent is not None:
+            self.parent.children.append(self)
 
     def restart(self) -> None:
         """Start again from the same bookmark, to retry a stream that failed.
@@ -131,7 +122,7 @@ class Progress:
     @property
     def bookmark(self) -> Any:
         """The value from which to query the source, inclusive; see ``Start.earliest``."""
-        return self._start.earliest([each._start for each in self._descendants() if each._is_selected])
+        return self._start.earliest([each._start for each in self._descendants() if each.is_selected])
 
     # -- records --------------------------------------------------------------------------------------------------
 
@@ -163,7 +154,7 @@ class Progress:
             try:
                 self._complete_to = self._watermark.highest
             except RecordError:
-                if self._is_selected:
+                if self.is_selected:
                     raise
                 self._has_watermark = False
 
@@ -202,7 +193,7 @@ class Progress:
         """
         root = self._root
         is_asked = asked and root is self
-        if not root._has_watermark or not (is_asked or (root._is_sorted and root._strategy is not None)):
+        if not root._has_watermark or not (is_asked or (root.is_sorted and root.strategy is not None)):
             return
         if not (is_asked or (root._watermark.is_ordered and not root._is_reverted)):
             root._revert()
@@ -257,28 +248,28 @@ class Progress:
 
     def _advance(self, value: Any) -> bool:
         """Move the bookmark forward, never back. Return whether it moved."""
-        if self.key is None or value is None or not self._is_selected:
+        if self.key is None or value is None or not self.is_selected:
             return False
-        current = self._state.get(self.stream, self.key)
+        current = self.state.get(self.stream, self.key)
         later = self._start.latest(current, value)
         if later == current:
             return False
-        self._state.set(self.stream, self.key, later)
+        self.state.set(self.stream, self.key, later)
         return True
 
     def _save_position(self) -> bool:
         if not self._position or self._has_failed_descendant():
             return False
         (value,) = self._position
-        if self._is_selected:
-            self._state.set(self.stream, POSITION, value)
+        if self.is_selected:
+            self.state.set(self.stream, POSITION, value)
         for each in self._descendants():
             each._rollup.save({**each._rollup.parents, self.stream: value})
         return True
 
     def _save_rollup(self, parents: dict[Progress, Any], *, is_complete: bool = False) -> None:
         """Save up to which bookmarks of streams above it this stream is complete, and its own largest value so far."""
-        if not parents or not self._is_selected:
+        if not parents or not self.is_selected:
             return
         bookmarks = dict(self._rollup.parents)
         for above, value in parents.items():
@@ -294,8 +285,8 @@ class Progress:
         self._is_reverted = True
         for each in [self, *self._descendants()]:
             each._rollup.revert()
-            if each.key is not None and self._state.has(each.stream):
-                self._state.set(each.stream, each.key, each._start.latest(each.start, each._tap_bookmark))
+            if each.key is not None and self.state.has(each.stream):
+                self.state.set(each.stream, each.key, each._start.latest(each.start, each._tap_bookmark))
         self._warn(
             "Records are out of order: no bookmark is written before the end; declare is_sorted=False", key=self.key
         )
@@ -316,5 +307,5 @@ class Progress:
         return any(each._has_failed for each in self._descendants())
 
     def _warn(self, message: str, **fields: Any) -> None:
-        if self._log is not None:
-            self._log.warning(message, **fields)
+        if self.log is not None:
+            self.log.warning(message, **fields)

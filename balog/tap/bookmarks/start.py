@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from balog.tap.bookmarks.order import Order
-from balog.tap.bookmarks.state import RESERVED_KEYS, Rollup, State
+from balog.tap.bookmarks.state import RESERVED_KEYS, Rollup
 from balog.tap.errors import SyncError
 
 POSITION = "position"
@@ -20,14 +20,11 @@ class Start:
     """Where one stream starts, as the state had it at the start of the sync.
 
     Args:
-        state: the state.
-        rollup: how complete the stream is in the streams above it.
-        stream: its ``tap_stream_id``.
+        rollup: how complete the stream is in the streams above it; it has the stream's name and the state.
         key: the replication key; None for a full table and for a position that the tap sets.
         order: the order of replication values.
         lookback: see ``Stream.lookback``.
         date: the config's ``start_date``; see ``Order.first``.
-        is_selected: its records are written.
         warn: logs a warning.
 
     Attributes:
@@ -37,14 +34,11 @@ class Start:
         SyncError: the bookmark in the state does not have the type of the schema, or its values have no lookback.
     """
 
-    state: State
     rollup: Rollup
-    stream: str
     key: str | None
     order: Order
     lookback: float
     date: Any
-    is_selected: bool
     warn: Callable[..., None]
     bookmark: Any = field(default=None, init=False)
 
@@ -54,7 +48,7 @@ class Start:
             try:
                 self.date = self.order.first(self.date)
             except ValueError as error:
-                raise SyncError(self.stream, f"start_date: {error}") from None
+                raise SyncError(self.rollup.stream, f"start_date: {error}") from None
 
     def earliest(self, descendants: Sequence[Start]) -> Any:
         """Return the value from which to query the source, inclusive; None means from the beginning.
@@ -66,10 +60,10 @@ class Start:
             descendants: those of the stream's selected descendants.
         """
         if self.key is None:
-            positions = [self.state.get(self.stream, POSITION)] if self.is_selected else []
-            positions += [each.rollup.parents.get(self.stream) for each in descendants]
+            positions = [self.rollup.state.get(self.rollup.stream, POSITION)] if self.rollup.is_selected else []
+            positions += [each.rollup.parents.get(self.rollup.stream) for each in descendants]
             return positions[0] if positions and positions.count(positions[0]) == len(positions) else None
-        bookmarks = [self._less_lookback()] if self.is_selected else []
+        bookmarks = [self._less_lookback()] if self.rollup.is_selected else []
         bookmarks += [each._needed_from(self) for each in descendants]
         if any(bookmark is None for bookmark in bookmarks) or not bookmarks:
             return self.date
@@ -84,14 +78,15 @@ class Start:
         try:
             return self.order.latest(*values)
         except ValueError as error:
-            raise SyncError(self.stream, f"the bookmark of {self.key!r}: {error}") from None
+            raise SyncError(self.rollup.stream, f"the bookmark of {self.key!r}: {error}") from None
 
     def _less_lookback(self) -> Any:
         return None if self.bookmark is None else self.order.back(self.bookmark, self.lookback)
 
     def _needed_from(self, above: Start) -> Any:
         """Return the bookmark of a stream above from which this stream needs its records."""
-        bookmark = self.rollup.parents.get(above.stream)
+        name = above.rollup.stream
+        bookmark = self.rollup.parents.get(name)
         both_times = self.order.kind == above.order.kind == "time"
         if bookmark is None and self.bookmark is not None:  # a state that another toolkit wrote
             return self._less_lookback() if both_times else above._less_lookback()
@@ -101,11 +96,11 @@ class Start:
             above.order.rank(bookmark)
             return above.order.back(bookmark, self.lookback if both_times else 0)
         except ValueError as error:
-            raise SyncError(self.stream, f"its rollup in the state, parents.{above.stream}: {error}") from None
+            raise SyncError(self.rollup.stream, f"its rollup in the state, parents.{name}: {error}") from None
 
     def _checked(self, key: str) -> Any:
         """Return the bookmark of the replication key in the state."""
-        entry = self.state.entry(self.stream)
+        entry = self.rollup.state.entry(self.rollup.stream)
         value = entry.get(key)
         if value is None:
             others = [
@@ -120,7 +115,7 @@ class Start:
             is_ahead = self.order.kind == "time" and self.order.is_before(datetime.now(timezone.utc), value)
             self.order.back(value, self.lookback)
         except ValueError as error:
-            raise SyncError(self.stream, f"the bookmark of {key!r} in the state: {error}") from None
+            raise SyncError(self.rollup.stream, f"the bookmark of {key!r} in the state: {error}") from None
         if is_ahead:
             self.warn("The bookmark in the state is in the future: records before it are not requested")
         # A time that another toolkit wrote for a date key would lose the rows of its day.

@@ -88,7 +88,7 @@ class Rollup:
     """
 
     def __init__(self, state: State, stream: str, *, is_selected: bool) -> None:
-        self._state, self._stream, self._is_selected = state, stream, is_selected
+        self.state, self.stream, self.is_selected = state, stream, is_selected
         self._original = state.entry(stream).get("rollup")
         self.parents: dict[str, Any] = {}
         self.highest: Any = None
@@ -96,17 +96,17 @@ class Rollup:
 
     def save(self, parents: Mapping[str, Any], highest: Any = None) -> None:
         """Write the rollup to the state; parents whose value is None are removed."""
-        if self._is_selected:
+        if self.is_selected:
             self.parents = {name: value for name, value in parents.items() if value is not None}
             self.highest = highest
             parts = {"parents": self.parents or None, "highest": highest}
             rollup = {name: part for name, part in parts.items() if part is not None}
-            self._state.set(self._stream, "rollup", rollup or None)
+            self.state.set(self.stream, "rollup", rollup or None)
 
     def revert(self) -> None:
         """Write the rollup that the state had at the start of the sync."""
         self._load()
-        self._state.set(self._stream, "rollup", self._original)
+        self.state.set(self.stream, "rollup", self._original)
 
     def _load(self) -> None:
         rollup = self._original if isinstance(self._original, Mapping) else {}

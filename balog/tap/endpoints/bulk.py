@@ -235,8 +235,10 @@ class BulkStream(EndpointStream):
             try:
                 with context.full_table() if is_full else nullcontext():
                     store = JobStore(context, self._digest(context))
-                    attempt = store.job.attempt if store.job else attempt + 1
-                    job = self._created(client, context, store, attempt)
+                    job = store.job or store.begin(uuid.uuid4().hex, attempt + 1)
+                    attempt = job.attempt
+                    if not job.id:
+                        store.created(job, self.create_job(client, context, job.key))
                     yield from self._read(client, context, store, job)
                     store.finish(job)
                 return
@@ -245,12 +247,6 @@ class BulkStream(EndpointStream):
                 if attempt >= self.jobs:
                     raise SourceError(f"{attempt} jobs were lost; the last one: {error}") from None
                 context.log.warning(f"A job was lost, and another one is created: {error}", attempt=attempt)
-
-    def _created(self, client: Any, context: Context, store: JobStore, attempt: int) -> BulkJob:
-        job = store.job or store.begin(uuid.uuid4().hex, attempt)
-        if not job.id:
-            store.created(job, self.create_job(client, context, job.key))
-        return job
 
     def _read(self, client: Any, context: Context, store: JobStore, job: BulkJob) -> Iterator[list[Any]]:
         report = self._waited(client, context, job)

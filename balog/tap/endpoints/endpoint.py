@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from balog.common.text import suggest
-from balog.tap.endpoints.templates import OWN, Template, Values, check_names, fill, names_in, parse
+from balog.tap.endpoints.templates import OWN, Template, Values, fill, names_in, parse
 from balog.tap.errors import SourceError, TapError
 from balog.tap.streams import Stream
-
-if TYPE_CHECKING:
-    from balog.tap.streams.settings import Checks
+from balog.tap.streams.settings import BOOL, Checks
 
 
 def values_at(value: Any, path: str) -> Any:
@@ -34,8 +32,6 @@ def _is_fields(value: Any) -> bool:
 
 
 TEXT = (lambda value: isinstance(value, str) and bool(value.strip()), "a text")
-
-BOOL = (lambda value: isinstance(value, bool), "True or False")
 
 ENDPOINT_SETTINGS: Checks = {
     "from_parent": (_is_fields, "a dict: for each property, the name of a field of the parent's record"),
@@ -76,7 +72,12 @@ class EndpointStream(Stream):
             except ValueError as error:
                 raise TapError(f"{self.title}: {setting}: {error}") from None
         has_record = self.parent is not None or self.for_each is not None
-        check_names(set(names_in(self._parsed)) - {*self.placeholders}, self.title, has_record)
+        for name in () if has_record else names_in(self._parsed):
+            if name not in self.placeholders and not name.startswith("config."):
+                raise TapError(
+                    f"{self.title}: {{{name}}} is a field of the parent's record, and the stream has no parent; "
+                    f"set parent= or for_each={suggest(name, OWN, limit=0)}"
+                )
         if self.from_parent and not has_record:
             raise TapError(f"{self.title}: from_parent= needs parent= or for_each=")
         if self.replaces and (has_record or self.replication_key):

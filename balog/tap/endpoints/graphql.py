@@ -100,7 +100,7 @@ class GraphQLStream(EndpointStream):
             self._check_variables()
         except ValueError as error:
             raise TapError(f"{self.title}: {error}") from None
-        self._is_connection = self._paging is not None and "pageInfo.endCursor" in self._paging.paths
+        self._is_connection = "pageInfo.endCursor" in self._paging.paths
         if self.items is None and self._is_connection:
             self.items = "nodes"
 
@@ -120,7 +120,7 @@ class GraphQLStream(EndpointStream):
         for each in self._variables.values():
             if each.type.endswith("!") and found.get(each.name) is None:
                 raise SourceError(f"the variable ${each.name} of type {each.type} has no value")
-        paging = self._paging or Paging(lambda page: None)
+        paging = self._paging
         query, policy, errors = self._query(context), getattr(client, "policy", None) or Policy(), _PartialErrors()
 
         def fetch(position: Any) -> dict[str, Any]:
@@ -154,7 +154,7 @@ class GraphQLStream(EndpointStream):
         for step in self._steps:
             found = found.get(step.key) if isinstance(found, Mapping) else None
         items = values_at(found, self.items or "")
-        if isinstance(items, dict) and self._paging is None:
+        if isinstance(items, dict) and self.paging is None:
             items = [items]
         if not isinstance(items, list):
             errors = errors_of(body)
@@ -166,8 +166,6 @@ class GraphQLStream(EndpointStream):
 
     def _query(self, context: Context) -> str:
         """Return the query of a catalog's entry."""
-        paging = self._paging
-        asked = [*(paging.paths if paging else ())]
         arguments = ", ".join(f"{name}: ${name}" for name in self._paging_types)
         own = {name: Variable(name, kind) for name, kind in self._paging_types.items()}
         declared = {**own, **self._variables}
@@ -177,7 +175,7 @@ class GraphQLStream(EndpointStream):
             raise TapError(f"{self.title}: {error}") from None
         for name in reversed([*filter(None, (self.items or "").split("."))]):
             selection = f"{{ {name} {selection} }}"
-        if asked:
+        if asked := self._paging.paths:
             selection = f"{selection[:-1]}{nested(asked)} }}"
         return build_query(self.name, declared.values(), self._steps, arguments, selection)
 
@@ -230,20 +228,18 @@ class _PartialErrors:
             log.warning(f"properties are null: {summary(errors)}; {self._count} errors so far", errors=self._count)
 
 
-def _types_of(paging: Paging | None) -> dict[str, str]:
+def _types_of(paging: Paging) -> dict[str, str]:
     """Return the GraphQL types of the parameters of paging by name.
 
     Numbers are in each request, and a variable of type ``Int!`` may also stand where the source wants ``Int``.
     """
-    if paging is None:
-        return {}
     position = {paging.param: "String" if paging.first is None else "Int!"} if paging.param else {}
     return {**dict.fromkeys(paging.fixed, "Int!"), **position}
 
 
-def _paging_of(text: str | None) -> Paging | None:
+def _paging_of(text: str | None) -> Paging:
     if text is None:
-        return None
+        return Paging(lambda page: None)
     kind, _, options = text.strip().partition(" ")
     if kind == "connection":
         sized = options if "size=" in options else f"size=100 {options}"

@@ -13,15 +13,14 @@ Times may have a format after a colon: ``unix``, ``unix_ms``, ``date``, or codes
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from string import Formatter
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
-from balog.common.text import suggest
-from balog.tap.errors import SourceError, TapError
+from balog.tap.errors import SourceError
 from balog.tap.records.plain import finite
 from balog.tap.records.times import to_date_time
 
@@ -166,21 +165,6 @@ def names_in(value: Any) -> Iterator[str]:
     elif isinstance(value, (Mapping, list)):
         for inner in value.values() if isinstance(value, Mapping) else value:
             yield from names_in(inner)
-
-
-def check_names(names: Collection[str], title: str, has_record: bool) -> None:
-    """Check that placeholders have a source.
-
-    Raises:
-        TapError: a field of the parent's record, and the stream has no parent.
-    """
-    for name in names:
-        if name not in OWN and not name.startswith("config.") and not has_record:
-            near = suggest(name, OWN, limit=0)
-            raise TapError(
-                f"{title}: {{{name}}} is a field of the parent's record, and the stream has no parent; "
-                f"set parent= or for_each={near}"
-            )
 
 
 def _formatted(value: Any, form: str) -> Any:

@@ -26,6 +26,7 @@ _LOST = {  # by the first part of a class's module; base classes count, too
 _NEVER = frozenset({"SSLError", "InvalidURL", "UnsupportedProtocol", "CertificateError"})
 _EPOCH = 1_000_000_000  # a larger X-RateLimit-Reset is a time, not seconds from now
 _MILLISECONDS = 100_000_000_000
+_NO_TIME = 10**15
 
 
 class HttpError(SourceError):
@@ -113,8 +114,8 @@ def requested_wait(outcome: Any, now: float | None = None) -> float | None:
     if status_of(outcome) != 429 and headers.get("x-ratelimit-remaining", "").strip() != "0":
         return None
     for name in ("x-ratelimit-reset", "ratelimit-reset", "x-rate-limit-reset"):
-        at = _number(headers.get(name, ""))
-        if at is None:
+        at = read_retry_after(headers.get(name), now)
+        if at is None or at >= _NO_TIME:
             continue
         if at > _MILLISECONDS:
             at /= 1000
@@ -141,14 +142,6 @@ def origin_of(url: str) -> tuple[str, str, int]:
 def _is_id(part: str) -> bool:
     digits = sum(char.isdigit() for char in part)
     return part.isdecimal() or (digits >= 3 and len(part) >= 6) or len(part) > 40 or "@" in part or "%40" in part
-
-
-def _number(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if abs(value) < 1e15 else None
 
 
 def _causes(error: Any) -> list[Any]:

@@ -97,7 +97,6 @@ class Context:
         *,
         client: Callable[[], Any] = lambda: None,
         now: datetime | None = None,
-        bookmark: Any = None,
         start_date: str | None = None,
         run: RunAccess | None = None,
     ) -> None:
@@ -113,7 +112,7 @@ class Context:
         kept = state.get(stream.name, self._key) if self._key else None
         self.log_position: Any = state.get(stream.name, POSITION)
         self.is_first_run = kept is None and self.log_position is None
-        self.bookmark: Any = kept if bookmark is None else bookmark
+        self.bookmark: Any = kept
         if self.bookmark is None and self._key:
             self.bookmark = order_of(entry.schema, self._key).first(self.start_date)
 

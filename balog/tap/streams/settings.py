@@ -36,7 +36,7 @@ def _one_of(*values: str) -> tuple[Callable[[Any], bool], str]:
 _TEXT = (_is_text, "a text")
 _NAMES = (_is_key, "a list of different names")
 _FUNCTION = (callable, "a function")
-_BOOL = (lambda value: isinstance(value, bool), "True or False")
+BOOL = (lambda value: isinstance(value, bool), "True or False")
 _STREAM = (
     lambda value: _is_text(value) or isinstance(value, type) or hasattr(value, "children"),
     "a stream, its class or its name",
@@ -61,8 +61,8 @@ SETTINGS: Checks = {
     "each_name": _TEXT,
     "epoch": _one_of("seconds", "milliseconds"),
     "for_each": _FUNCTION,
-    "has_log": _BOOL,
-    "is_sorted": _BOOL,
+    "has_log": BOOL,
+    "is_sorted": BOOL,
     "key_properties": _NAMES,
     "lookback": (_is_number, "seconds or a number, not below 0"),
     "metadata": (_is_metadata, "a dict of dicts by breadcrumb, a tuple of texts"),
@@ -75,7 +75,7 @@ SETTINGS: Checks = {
         lambda value: isinstance(value, (dict, type)) or callable(value) or value == INFERRED,
         f"a JSON Schema, a source of one, or {INFERRED!r}",
     ),
-    "select": _BOOL,
+    "select": BOOL,
     "source_stream": _STREAM,
 }
 """The settings that all streams have."""
