@@ -212,36 +212,6 @@ class TestDiscover:
 
 
 class TestOthers:
-    def test_the_test_asks_each_stream_and_writes_nothing(self, capfd: Any, config: str, tmp_path: Path) -> None:
-        ran = Ran(capfd, make(), "-c", config, "--test", "--catalog", chosen(tmp_path, "contacts"))
-        assert (ran.code, ran.out) == (0, "")
-        assert ran.lines[-1] == "contacts: returned a record"
-
-    def test_the_test_sets_nothing_aside(self, capfd: Any, tmp_path: Path) -> None:
-        tap = Tap("tap-cool", quarantine=str(tmp_path / "aside.jsonl"))
-
-        @tap.stream("contacts", schema=SCHEMA)
-        def contacts() -> Any:
-            yield {"id": "x"}
-            yield {"id": 1}
-
-        ran = Ran(capfd, tap, "--test")
-        assert "contacts: returned a record; 1 that break its schema would be quarantined" in ran.lines
-        assert not (tmp_path / "aside.jsonl").exists()
-
-    def test_a_stream_that_does_not_answer_fails_it(self, capfd: Any, config: str) -> None:
-        tap = make()
-
-        @tap.stream("gone")
-        def gone() -> Any:
-            raise ConnectionError("refused")
-
-        tap.schema("gone", SCHEMA)
-        ran = Ran(capfd, tap, "-c", config, "--test")
-        assert (ran.code, ran.out) == (1, "")
-        assert any(line.startswith("gone: failed: ") and line.endswith("refused") for line in ran.lines)
-        assert "contacts: returned a record" in ran.lines
-
     def test_about_describes_the_tap_as_json(self, capfd: Any) -> None:
         said = json.loads(Ran(capfd, make(), "--about", "--format", "json").out)
         assert said["name"] == "tap-cool"
@@ -259,7 +229,7 @@ class TestOthers:
     def test_help_names_every_option(self, capfd: Any) -> None:
         ran = Ran(capfd, make(), "--help")
         assert ran.code == 0
-        for option in ("config", "state", "catalog", "discover", "test", "about", "out-file", "version"):
+        for option in ("config", "state", "catalog", "discover", "about", "out-file", "version"):
             assert f"--{option}" in ran.out
 
 
@@ -273,15 +243,14 @@ class TestProcess:
         assert all(json.loads(line)["type"] in ("SCHEMA", "RECORD", "STATE") for line in ran.stdout.splitlines())
         assert {"the client is made", "said by the tap", "said by a child"} <= set(ran.stderr.splitlines())
 
-    @pytest.mark.parametrize("option", ["--discover", "--test"])
-    def test_log_messages_have_no_place_beside_a_catalog(self, program: list[str], tmp_path: Path, option: str) -> None:
+    def test_log_messages_have_no_place_beside_a_catalog(self, program: list[str], tmp_path: Path) -> None:
         """Given the output singer and a warning, then stdout is the catalog alone, and the warning a line on stderr."""
         (tmp_path / "config.json").write_text('{"unheard": 1}')
         environment = {**self.environment(2), "BALOG_OUTPUT": "singer"}
-        command = [*program, "--config", str(tmp_path / "config.json"), option]
+        command = [*program, "--config", str(tmp_path / "config.json"), "--discover"]
         ran = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
 
-        assert list(json.loads(ran.stdout)) == ["streams"] if option == "--discover" else ran.stdout == ""
+        assert list(json.loads(ran.stdout)) == ["streams"]
         events = [json.loads(line) for line in ran.stderr.splitlines() if line.startswith('{"schema"')]
         assert any("unheard" in event["payload"].get("message", "") for event in events)
 

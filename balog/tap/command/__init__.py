@@ -1,4 +1,4 @@
-"""A tap's command line: ``--config --state --catalog --discover --test --about --out-file --version``."""
+"""A tap's command line: ``--config --state --catalog --discover --about --out-file --version``."""
 
 from balog.tap.command.program import run
 

@@ -44,11 +44,6 @@ def options(tap: TapDefinition) -> click.Command:
             file("out_file", "-o", "Also write each state to this file, before its message."),
             click.Option(["-d", "--discover", "discover"], is_flag=True, help="Write the catalog and exit."),
             click.Option(
-                ["-t", "--test", "test"],
-                is_flag=True,
-                help="Read the first record of each selected stream, report on stderr, and write nothing.",
-            ),
-            click.Option(
                 ["--assert", "asserts"],
                 is_flag=True,
                 help="Check order, bookmarks and removed paths while syncing; exit with 1 if one is wrong.",

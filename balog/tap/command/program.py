@@ -118,7 +118,6 @@ class Program:
             "version": self._print_version,
             "about": self._print_about,
             "discover": self._discover,
-            "test": self._test,
         }
         self._action = next((action for name, action in actions.items() if given[name]), self._sync)
         self._client: list[Any] = []
@@ -163,16 +162,6 @@ class Program:
                 return 1
             output.write(_as_json(catalog.as_json()).encode() + b"\n")
         return 1 if catalog.failed else 0
-
-    def _test(self) -> int:
-        from balog.tap.bookmarks import State
-        from balog.tap.command.trial import try_streams
-
-        with messages_only(), Output().in_order(), without_log_messages():
-            config = self._read_config()
-            catalog = self._read_catalog(config)
-            code = try_streams(self.tap, config, catalog, self._read_state() or State(), self._toolkit["start_date"])
-        return 1 if catalog.failed else code
 
     def _sync(self) -> int:
         from balog.tap.bookmarks import State

@@ -1,4 +1,4 @@
-"""The keywords of JSON Schema, drafts 4 to 2020-12: their values, the schemas in them, and the types."""
+"""The keywords of JSON Schema, drafts 4 to 2020-12: the schemas in them, and the types."""
 
 from __future__ import annotations
 
@@ -43,41 +43,6 @@ def is_number(value: Any) -> bool:
 def is_names(value: Any) -> bool:
     """Return whether a value is a list of names."""
     return isinstance(value, list) and all(isinstance(item, str) for item in value)
-
-
-def _is_schema(value: Any) -> bool:
-    return isinstance(value, (Mapping, bool))
-
-
-SCHEMA_WORDS = "a schema: an object, true or false"
-Shape = tuple[str, Callable[[Any], bool]]
-"""The words for the values that a keyword allows, and a test of a value."""
-
-_COUNT: Shape = ("a whole number, 0 or more", lambda value: is_number(value) and value >= 0 and value == int(value))
-_NUMBER: Shape = ("a number", is_number)
-_TEXT: Shape = ("a text", lambda value: isinstance(value, str))
-SHAPES: Mapping[str, Shape] = {
-    **dict.fromkeys(_ONE, (SCHEMA_WORDS, _is_schema)),
-    **dict.fromkeys(
-        _MANY, ("a list of schemas, not an empty one", lambda value: isinstance(value, list) and len(value) > 0)
-    ),
-    **dict.fromkeys((*_MAPS, "dependentRequired"), ("an object", lambda value: isinstance(value, Mapping))),
-    "items": ("a schema or a list of schemas", lambda value: _is_schema(value) or isinstance(value, list)),
-    "required": ("a list of names", is_names),
-    "enum": ("a list", lambda value: isinstance(value, list)),
-    "multipleOf": ("a number above 0", lambda value: is_number(value) and value > 0),
-    **dict.fromkeys(("minimum", "maximum"), _NUMBER),
-    **dict.fromkeys(
-        ("exclusiveMinimum", "exclusiveMaximum"),
-        ("a number", lambda value: isinstance(value, bool) or is_number(value)),  # a flag in draft 4
-    ),
-    **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems", "minContains", "maxContains"), _COUNT),
-    **dict.fromkeys(("minProperties", "maxProperties"), _COUNT),
-    "uniqueItems": ("true or false", lambda value: isinstance(value, bool)),
-    **dict.fromkeys(("$ref", "$dynamicRef", "$id", "$anchor", "$schema"), _TEXT),
-    **dict.fromkeys(("format", "pattern", "title", "description"), _TEXT),
-}
-"""The allowed values by keyword."""
 
 
 def types_of(schema: Any) -> tuple[str, ...]:

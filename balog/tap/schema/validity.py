@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import msgspec
 
-from balog.common.text import cut, suggest
+from balog.common.text import suggest
 from balog.tap.errors import SchemaError
-from balog.tap.json_schema.keywords import ALL_TYPES, SCHEMA_WORDS, SHAPES, Steps, subschemas
+from balog.tap.json_schema.keywords import ALL_TYPES, Steps, subschemas
+
+_DRAFTS = (
+    "https://json-schema.org/draft/2020-12/schema",
+    "http://json-schema.org/draft-07/schema#",
+    "http://json-schema.org/draft-04/schema#",
+)
 
 MAX_BYTES = 4 << 20
 """Maximum size of a file, in bytes."""
@@ -60,41 +67,39 @@ def check_depth(document: Any, source: str = "") -> None:
 
 
 def check(schema: Any, source: str = "") -> None:
-    """Raise at the first error of a JSON Schema of drafts 4 to 2020-12.
+    """Raise at the first error of a JSON Schema, unless it is valid in draft 2020-12, 7 or 4.
 
     Raises:
-        SchemaError: the value of a keyword has the wrong type, or there are more than 10,000 schemas.
+        SchemaError: the schema is invalid in each of these drafts, or contains more than 10,000 schemas.
     """
     check_depth(schema, source)
     for count, (steps, node) in enumerate(subschemas(schema), 1):
         if count > MAX_NODES:
             raise SchemaError(f"more than {MAX_NODES} schemas in one", source)
-        if isinstance(node, bool):
-            continue
-        if not isinstance(node, dict):
-            raise fault(f"expected {SCHEMA_WORDS}; found {_quoted(node)}", source, steps)
-        for name, value in node.items():
-            words, is_right = SHAPES.get(name, ("", None))
-            if is_right is not None and not is_right(value):
-                raise fault(f"expected {words}; found {_quoted(value)}", source, (*steps, name))
-        if "type" in node:
-            _check_type(node["type"], source, (*steps, "type"))
-
-
-def _check_type(value: Any, source: str, steps: Steps) -> None:
-    names = value if isinstance(value, list) else [value]
-    if not names:
-        raise fault("expected at least one type", source, steps)
-    for name in names:
-        if not isinstance(name, str) or name not in ALL_TYPES:
-            raise fault(f"{_quoted(name)} is not a type{suggest(str(name), ALL_TYPES)}", source, steps)
-    if len(set(names)) < len(names):
-        raise fault("a type occurs twice", source, steps)
-
-
-def _quoted(value: Any) -> str:
+        for name, value in node.items() if isinstance(node, dict) else ():
+            if isinstance(value, tuple):
+                raise fault("expected a list; found a tuple", source, (*steps, name))
     try:
-        text = msgspec.json.encode(value).decode()
-    except (TypeError, ValueError):
-        text = type(value).__name__
-    return cut(text, 60)
+        errors: list[Any] = [next(iter(validator.iter_errors(schema)), None) for validator in _validators()]
+    except ValueError as error:  # a name that is not a text
+        raise SchemaError(str(error), source) from None
+    if all(errors):
+        raise fault(_reason(errors[0]), source, tuple(errors[0].instance_path))
+
+
+@cache
+def _validators() -> list[Any]:
+    """Return the validators of schemas by draft, the latest first."""
+    import jsonschema_rs  # imported for the first schema
+
+    return [jsonschema_rs.validator_for({"$schema": draft, "$ref": draft}) for draft in _DRAFTS]
+
+
+def _reason(error: Any) -> str:
+    from balog.registry.reasons import describe_error  # imported only for errors: the registry is slow to import
+
+    if error.instance_path[-1:] == ["type"]:
+        found = error.instance
+        hint = suggest(found, ALL_TYPES) if isinstance(found, str) else ""
+        return f"expected a type, or a list of different types; found {found!r:.60}{hint}"
+    return describe_error(error)
