@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from balog.tap.catalog import CatalogEntry
 from balog.tap.errors import RecordError, TapError
-from balog.tap.records import RecordQuarantine, Transformer
+from balog.tap.records import Transformer
 from balog.tap.records.times import is_date_time, to_date_time
 
 
@@ -298,30 +298,6 @@ def test_the_hook_changes_a_copy_or_leaves_a_record_out_and_must_fit():
     out = transformer({}, after=lambda record: None)
     assert out.page([{}, {}]) == []
     assert out.left_out == 2
-
-
-def test_records_that_break_the_schema_are_set_aside_up_to_a_bound(tmp_path):
-    log = Log()
-    quarantine = RecordQuarantine(str(tmp_path / "q.jsonl"), log, max_records=2)
-    transform = transformer({"properties": {"id": {"type": "integer"}}}, "coerce", quarantine=quarantine, log=log)
-    assert transform.page([{"id": "1"}, {"id": "x"}, {"id": [object()]}, {"id": 4}]) == [{"id": 1}, {"id": 4}]
-    assert transform.quarantined == 2
-    with pytest.raises(RecordError, match="2 records are set aside already"):
-        transform({"id": "x"})
-    quarantine.close()
-    kept = [json.loads(line) for line in (tmp_path / "q.jsonl").read_bytes().splitlines()]
-    assert kept[0]["reason"] == "$.id: expected an integer, got a string"
-    assert json.loads(kept[0]["raw"]) == {"type": "RECORD", "stream": "s", "record": {"id": "x"}}
-    assert len(log.said) == 2
-    assert (tmp_path / "q.jsonl").stat().st_mode & 0o777 == 0o600
-
-
-def test_with_fail_nothing_is_set_aside(tmp_path):
-    quarantine = RecordQuarantine(str(tmp_path / "q.jsonl"), Log())
-    transform = transformer({"properties": {"id": {"type": "integer"}}}, "fail", quarantine=quarantine)
-    with pytest.raises(RecordError):
-        transform({"id": "1"})
-    assert not (tmp_path / "q.jsonl").exists()
 
 
 def test_what_refers_to_nothing_is_an_error_of_the_tap():

@@ -38,7 +38,8 @@ def test_the_run_goes_on_and_says_what_was_set_aside_where(tmp_path, monkeypatch
     path = tmp_path / "balog" / "quarantine" / "tap-cool-users.jsonl"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     (kept,) = map(json.loads, path.read_text().splitlines())
-    assert json.loads(kept["raw"])["record"] == GIVEN[1]
+    assert kept["reason"] == "$.id: expected an integer, got a string"
+    assert json.loads(kept["raw"]) == {"type": "RECORD", "stream": "users", "record": GIVEN[1]}
     assert f"a record was set aside, in {path}: $.id: expected an integer, got a string" in err
     assert "someone@example.com" not in err
 
@@ -52,7 +53,8 @@ def test_streams_may_share_a_file_that_the_tap_names(tmp_path, capfd):
 
 def test_too_many_fail_the_stream(tmp_path, capfd):
     path = str(tmp_path / "aside.jsonl")
-    code, messages, err = run(capfd, given=[{"id": 1}, *[{"id": "x"}] * 3], quarantine=path, max_quarantined=2)
+    given = [{"id": 1}, {"id": "x"}, {"id": [object()]}, {"id": "x"}]
+    code, messages, err = run(capfd, given=given, quarantine=path, max_quarantined=2)
     assert code == 1
     assert records(messages) == [{"id": 1}]
     assert "CRITICAL users: $.id: expected an integer, got a string; 2 records are set aside already" in err

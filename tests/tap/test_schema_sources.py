@@ -84,6 +84,7 @@ WRONG_TYPE = "schema of things: $.properties.a.type: expected a type, or a list 
         ({"properties": {"a": {"type": "strng"}}}, f"{WRONG_TYPE} 'strng'; did you mean 'string'?"),
         ({"properties": {"a": {"type": []}}}, f"{WRONG_TYPE} []"),
         ({"properties": {"a": {"type": ["object", "object"]}}}, f"{WRONG_TYPE} ['object', 'object']"),
+        ({"properties": {"type": 5}}, 'schema of things: $.properties.type: 5 is not of types "boolean", "object"'),
         ({"required": "id"}, 'schema of things: $.required: "id" is not of type "array"'),
         ({"required": ("id",)}, "schema of things: $.required: expected a list; found a tuple"),
         ({"minLength": -1}, "schema of things: $.minLength: -1 is less than the minimum of 0"),

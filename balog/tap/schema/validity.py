@@ -9,7 +9,7 @@ import msgspec
 
 from balog.common.text import suggest
 from balog.tap.errors import SchemaError
-from balog.tap.json_schema.keywords import ALL_TYPES, Steps, subschemas
+from balog.tap.json_schema.keywords import ALL_TYPES, ANNOTATIONS, Steps, subschemas
 
 _DRAFTS = (
     "https://json-schema.org/draft/2020-12/schema",
@@ -77,7 +77,7 @@ def check(schema: Any, source: str = "") -> None:
         if count > MAX_NODES:
             raise SchemaError(f"more than {MAX_NODES} schemas in one", source)
         for name, value in node.items() if isinstance(node, dict) else ():
-            if isinstance(value, tuple):
+            if isinstance(value, tuple) and name not in ANNOTATIONS:
                 raise fault("expected a list; found a tuple", source, (*steps, name))
     try:
         errors: list[Any] = [next(iter(validator.iter_errors(schema)), None) for validator in _validators()]
@@ -98,7 +98,7 @@ def _validators() -> list[Any]:
 def _reason(error: Any) -> str:
     from balog.registry.reasons import describe_error  # imported only for errors: the registry is slow to import
 
-    if error.instance_path[-1:] == ["type"]:
+    if error.kind.name == "anyOf" and error.instance_path[-1:] == ["type"]:
         found = error.instance
         hint = suggest(found, ALL_TYPES) if isinstance(found, str) else ""
         return f"expected a type, or a list of different types; found {found!r:.60}{hint}"
