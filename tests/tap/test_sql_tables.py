@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -67,8 +69,15 @@ def path(tmp_path: Path) -> str:
     return str(tmp_path / "rows.db")
 
 
+@contextmanager
+def opened(path: str | Path) -> Iterator[sqlite3.Connection]:
+    """Open a database, and commit and close it at the end."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        yield connection
+
+
 def database_of(path: str, script: str, **options: Any) -> Database:
-    with sqlite3.connect(path) as connection:
+    with opened(path) as connection:
         connection.executescript(script)
     return Database(f"sqlite:///{path}", **options)
 
@@ -88,14 +97,13 @@ class TestPages:
         self, tmp_path_factory: Any, keys: list[Any], page_rows: int, start: int
     ) -> None:
         path = tmp_path_factory.mktemp("pages") / "rows.db"
-        with sqlite3.connect(path) as connection:
+        with opened(path) as connection:
             connection.execute('CREATE TABLE t (a INTEGER, b TEXT, "order" INTEGER)')
             connection.executemany("INSERT INTO t VALUES (?, ?, 1)", keys)
             expected = [
                 {"a": a, "b": b}
                 for a, b in connection.execute("SELECT a, b FROM t ORDER BY a IS NULL, a, b IS NULL, b")
             ]
-        connection.close()
         database = Database(f"sqlite:///{path}", page_rows=page_rows)
         reader = TableReader(database, None, "t", {"a", "b"}, ["a", "b"])
 
@@ -125,10 +133,9 @@ class TestInterrupted:
         self, tmp_path_factory: Any, rows: list[Any], kills: list[int], method: str
     ) -> None:
         path = tmp_path_factory.mktemp("kills") / "rows.db"
-        with sqlite3.connect(path) as connection:
+        with opened(path) as connection:
             connection.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, changed INTEGER)")
             connection.executemany("INSERT INTO t VALUES (?, ?)", rows)
-        connection.close()
         key = "changed" if method == "INCREMENTAL" else None
         table = Table(Database(f"sqlite:///{path}", page_rows=3), "t", replication_method=method, replication_key=key)
         for kill in kills:
@@ -212,9 +219,8 @@ class TestFound:
             path, "CREATE TABLE a (id INTEGER); CREATE TABLE t (id INTEGER); CREATE VIEW broken AS SELECT * FROM t;"
         )
         found = [FoundTable(None, "gone", False), *database.tables()]
-        with sqlite3.connect(path) as connection:
+        with opened(path) as connection:
             connection.execute("DROP TABLE t")
-        connection.close()
         monkeypatch.setattr(database, "tables", lambda: iter(found))
         assert [stream.name for stream in TableStream.find(database)] == ["a"]
         logged = capsys.readouterr().err
@@ -252,13 +258,11 @@ class TestFound:
             path, "CREATE TABLE t (id INTEGER PRIMARY KEY, a TEXT, b TEXT); INSERT INTO t VALUES (1, 2, 3);"
         )
         table = Table(database, "t")
-        with sqlite3.connect(path) as connection:
+        with opened(path) as connection:
             connection.execute("ALTER TABLE t DROP COLUMN a")
-        connection.close()
         assert table.run() == [{"id": 1, "b": "3"}]
-        with sqlite3.connect(path) as connection:
+        with opened(path) as connection:
             connection.executescript("DROP TABLE t; CREATE TABLE t (number INTEGER)")
-        connection.close()
         with pytest.raises(AssertionError, match="has no column 'id', which is a key; run --discover again"):
             table.run()
 

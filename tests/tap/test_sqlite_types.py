@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import math
-import sqlite3
 from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
@@ -19,7 +18,7 @@ from hypothesis import strategies as st
 pytest.importorskip("sqlalchemy")
 
 from balog.tap.sql import Database
-from tests.tap.test_sql_tables import Table
+from tests.tap.test_sql_tables import Table, opened
 
 NUMBER = ["null", "number"]
 TEXT = ["null", "string"]
@@ -28,18 +27,20 @@ TEXT = ["null", "string"]
 class Rows:
     """A table ``t`` of an ``id`` and a column ``v`` of one type, and its quarantine."""
 
-    def __init__(self, folder: Path, declared: str, values: list[Any], **options: Any) -> None:
+    def __init__(
+        self, folder: Path, declared: str, values: list[Any], *, is_incremental: bool = False, **options: Any
+    ) -> None:
         path = folder / "rows.db"
         path.unlink(missing_ok=True)
-        with sqlite3.connect(path) as connection:
+        with opened(path) as connection:
             connection.execute(f"CREATE TABLE t (id INTEGER PRIMARY KEY, v {declared})")
             for value in values:
                 if isinstance(value, bytearray):  # as text, which is not checked
                     connection.execute("INSERT INTO t (v) VALUES (CAST(? AS TEXT))", [bytes(value)])
                 else:
                     connection.execute("INSERT INTO t (v) VALUES (?)", [value])
-        connection.close()
-        self.table = Table(Database(f"sqlite:///{path}", **options), "t")
+        chosen = {"replication_method": "INCREMENTAL", "replication_key": "v"} if is_incremental else {}
+        self.table = Table(Database(f"sqlite:///{path}", **options), "t", **chosen)
         self.file = folder / "quarantine.jsonl"
         self.file.unlink(missing_ok=True)
         self.table.tap.quarantine = str(self.file)
@@ -193,10 +194,9 @@ class TestAnyValue:
     ) -> None:
         folder = tmp_path_factory.mktemp("any")
         rows = Rows(folder, declared, values, page_rows=page_rows)
-        with sqlite3.connect(folder / "rows.db") as connection:
+        with opened(folder / "rows.db") as connection:
             connection.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
             stored = connection.execute("SELECT id, v FROM t").fetchall()
-        connection.close()
         written, quarantined = rows.run()
         right = {key: made for key, value in stored if (made := expected(declared, value)) is not ...}
         assert written == right, stored
@@ -213,14 +213,13 @@ class TestAnyValue:
         self, tmp_path_factory: Any, declared: str, values: list[Any], page_rows: int, kill: int | None
     ) -> None:
         path = tmp_path_factory.mktemp("keys") / "rows.db"
-        with sqlite3.connect(path) as connection:
+        with opened(path) as connection:
             connection.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
             connection.execute(f"CREATE TABLE t (v {declared} NOT NULL PRIMARY KEY DESC)")  # else it is the rowid
             for value in values:
                 sql = "CAST(? AS TEXT)" if isinstance(value, bytearray) else "?"
                 connection.execute(f"INSERT OR IGNORE INTO t VALUES ({sql})", [value])
             stored = [value for (value,) in connection.execute("SELECT v FROM t")]
-        connection.close()
         table = Table(Database(f"sqlite:///{path}", page_rows=page_rows), "t")
         records = []
         if kill:
@@ -252,9 +251,8 @@ class TestTimes:
 
     @pytest.mark.parametrize("page_rows", [1, 2, 3])
     def test_texts_with_t_and_z_are_read_in_pages_once(self, tmp_path: Path, page_rows: int) -> None:
-        rows = Rows(tmp_path, "DATETIME", [f"2026-01-01T0{hour}:00:00Z" for hour in range(5)], page_rows=page_rows)
-        entry = rows.table.catalog.entries["t"]
-        entry.replication_method, entry.replication_key = "INCREMENTAL", "v"
+        texts = [f"2026-01-01T0{hour}:00:00Z" for hour in range(5)]
+        rows = Rows(tmp_path, "DATETIME", texts, is_incremental=True, page_rows=page_rows)
         written, _ = rows.run()
         assert list(written) == [1, 2, 3, 4, 5]
         assert rows.table.state["bookmarks"]["t"]["v"] == "2026-01-01T04:00:00Z"
@@ -276,13 +274,10 @@ class TestTimes:
     def test_a_bookmark_is_compared_as_a_time(
         self, tmp_path: Path, texts: list[str], added: list[str | None], expected: list[int]
     ) -> None:
-        rows = Rows(tmp_path, "DATETIME", list(texts))
-        entry = rows.table.catalog.entries["t"]
-        entry.replication_method, entry.replication_key = "INCREMENTAL", "v"
+        rows = Rows(tmp_path, "DATETIME", list(texts), is_incremental=True)
         rows.run()
-        with sqlite3.connect(tmp_path / "rows.db") as connection:
+        with opened(tmp_path / "rows.db") as connection:
             connection.executemany("INSERT INTO t (v) VALUES (?)", [[text] for text in added])
-        connection.close()
         assert sorted(row["id"] for row in rows.table.run()) == expected
         rows.table.database.close()
 
@@ -299,9 +294,7 @@ class TestTimes:
             local = datetime(2026, 1, 1) + timedelta(hours=hour + (offset if form == 3 else 0))
             forms = ("%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%d %H:%M:%S.5", f"%Y-%m-%dT%H:%M{offset:+03}:00")
             texts.append(local.strftime(forms[form]))
-        rows = Rows(tmp_path_factory.mktemp("forms"), "DATETIME", texts, page_rows=2)
-        entry = rows.table.catalog.entries["t"]
-        entry.replication_method, entry.replication_key = "INCREMENTAL", "v"
+        rows = Rows(tmp_path_factory.mktemp("forms"), "DATETIME", texts, is_incremental=True, page_rows=2)
         for kill in kills:
             rows.table.run(seen=kill)
         rows.table.run()
@@ -309,9 +302,7 @@ class TestTimes:
         assert sorted(row["id"] for row in rows.table.rows.values()) == list(range(1, len(texts) + 1))
 
     def test_a_date_can_be_the_replication_key(self, tmp_path: Path) -> None:
-        rows = Rows(tmp_path, "DATE", ["2026-01-02", "2026-01-01", "2026-01-02"])
-        entry = rows.table.catalog.entries["t"]
-        entry.replication_method, entry.replication_key = "INCREMENTAL", "v"
+        rows = Rows(tmp_path, "DATE", ["2026-01-02", "2026-01-01", "2026-01-02"], is_incremental=True)
         rows.run()
         assert sorted(row["id"] for row in rows.table.run()) == [1, 3]
         rows.table.database.close()
