@@ -15,6 +15,7 @@ from balog.tap import Tap
 from balog.tap.errors import RecordError
 from balog.tap.records import Output
 from balog.tap.records.batches import read_batch_config
+from tests.tap.programs import Ran
 
 SCHEMA = {"type": "object", "properties": {"id": {"type": "integer"}, "name": {"type": ["null", "string"]}}}
 
@@ -97,11 +98,9 @@ def test_every_problem_of_a_config_is_a_line_with_its_file_and_place(tmp_path, c
     said = {"encoding": {"format": "xml", "packed": "gzip"}, "storage": {"rot": "x"}, "batch_size": 0}
     path = tmp_path / "config.json"
     path.write_text(json.dumps({"batch_config": said}))
-    with pytest.raises(SystemExit) as ended:
-        tap.run(["--config", str(path)])
-    lines = capsys.readouterr().err.splitlines()
-    assert ended.value.code == 2
-    assert sorted(line.removeprefix(f"tap-cool: {path}: $.batch_config").partition(": ")[0] for line in lines) == [
+    ran = Ran(capsys, tap, "--config", str(path))
+    assert ran.code == 2
+    assert sorted(line.removeprefix(f"tap-cool: {path}: $.batch_config").partition(": ")[0] for line in ran.lines) == [
         ".batch_size",
         ".encoding",
         ".encoding.format",
@@ -118,14 +117,12 @@ def test_a_tap_does_so_by_its_config(tmp_path, capfd):
         yield [{"id": "1"}, {"id": 2, "name": "b"}]
 
     (tmp_path / "config.json").write_text(json.dumps({"batch_config": config(tmp_path / "out")}))
-    with pytest.raises(SystemExit) as ended:
-        tap.run(["--config", str(tmp_path / "config.json")])
-    assert ended.value.code == 0
-    said = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
-    (batch,) = [message for message in said if message["type"] == "BATCH"]
+    ran = Ran(capfd, tap, "--config", str(tmp_path / "config.json"))
+    assert ran.code == 0
+    (batch,) = ran.of("BATCH")
     assert rows(batch) == [{"id": 1}, {"id": 2, "name": "b"}]
-    assert not [message for message in said if message["type"] == "RECORD"]
-    assert said[-1]["value"]["bookmarks"]["users"]["id"] == 2
+    assert not ran.records
+    assert ran.messages[-1]["value"]["bookmarks"]["users"]["id"] == 2
 
 
 def test_the_broker_makes_records_of_it_again(tmp_path, capsys):

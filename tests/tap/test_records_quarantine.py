@@ -8,6 +8,7 @@ import pytest
 
 from balog.tap import Tap
 from balog.tap.records import RecordQuarantine, default_quarantine
+from tests.tap.programs import Ran
 
 SCHEMA = {"type": "object", "properties": {"id": {"type": "integer"}, "at": {"type": "string", "format": "date-time"}}}
 GIVEN = [{"id": 1}, {"id": "someone@example.com"}, {"id": 3, "at": 1_763_624_772}]
@@ -20,21 +21,15 @@ def run(capfd, *, policy="coerce", given=GIVEN, **settings):
     def users():
         yield from given
 
-    with pytest.raises(SystemExit) as ended:
-        tap.run([])
-    said = capfd.readouterr()
-    return ended.value.code, [json.loads(line) for line in said.out.splitlines()], said.err
-
-
-def records(messages):
-    return [message["record"] for message in messages if message["type"] == "RECORD"]
+    ran = Ran(capfd, tap)
+    return ran.code, ran.records, ran.err
 
 
 def test_the_run_goes_on_and_says_what_was_set_aside_where(tmp_path, monkeypatch, capfd):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    code, messages, err = run(capfd)
+    code, records, err = run(capfd)
     assert code == 0
-    assert records(messages) == [{"id": 1}, {"id": 3, "at": "2025-11-20T07:46:12Z"}]
+    assert records == [{"id": 1}, {"id": 3, "at": "2025-11-20T07:46:12Z"}]
     path = tmp_path / "balog" / "quarantine" / "tap-cool-users.jsonl"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     (kept,) = map(json.loads, path.read_text().splitlines())
@@ -54,16 +49,16 @@ def test_streams_may_share_a_file_that_the_tap_names(tmp_path, capfd):
 def test_too_many_fail_the_stream(tmp_path, capfd):
     path = str(tmp_path / "aside.jsonl")
     given = [{"id": 1}, {"id": "x"}, {"id": [object()]}, {"id": "x"}]
-    code, messages, err = run(capfd, given=given, quarantine=path, max_quarantined=2)
+    code, records, err = run(capfd, given=given, quarantine=path, max_quarantined=2)
     assert code == 1
-    assert records(messages) == [{"id": 1}]
+    assert records == [{"id": 1}]
     assert "CRITICAL users: $.id: expected an integer, got a string; 2 records are set aside already" in err
 
 
 def test_the_first_one_fails_the_stream_by_the_policy_fail(tmp_path, capfd):
-    code, messages, err = run(capfd, policy="fail", quarantine=str(tmp_path / "aside.jsonl"))
+    code, records, err = run(capfd, policy="fail", quarantine=str(tmp_path / "aside.jsonl"))
     assert code == 1
-    assert records(messages) == [{"id": 1}]
+    assert records == [{"id": 1}]
     assert "CRITICAL users: $.id: expected an integer, got a string" in err
     assert list(tmp_path.iterdir()) == []
 
@@ -73,9 +68,9 @@ def test_a_record_that_is_nested_too_deep_is_set_aside(tmp_path, capfd):
     for _ in range(20_000):
         deep = {"a": deep}
     path = tmp_path / "aside.jsonl"
-    code, messages, err = run(capfd, given=[{"id": 1}, {"id": 2, "at": deep}, {"id": 3}], quarantine=str(path))
+    code, records, err = run(capfd, given=[{"id": 1}, {"id": 2, "at": deep}, {"id": 3}], quarantine=str(path))
     assert code == 0, err
-    assert records(messages) == [{"id": 1}, {"id": 3}]
+    assert records == [{"id": 1}, {"id": 3}]
     (kept,) = map(json.loads, path.read_text().splitlines())
     assert "RecursionError" in json.loads(kept["raw"])["record"]["repr"]
 

@@ -13,6 +13,7 @@ import pytest
 
 from balog.singer.assertions import TapAssertions
 from balog.tap import Tap
+from tests.tap.programs import Ran
 
 SCHEMA = {
     "type": "object",
@@ -62,22 +63,6 @@ def make(**settings: Any) -> Tap:
     tap.schema("contacts", SCHEMA)
     tap.schema("broken", SCHEMA)
     return tap
-
-
-class Ran:
-    def __init__(self, capture: Any, tap: Tap, *arguments: str) -> None:
-        with pytest.raises(SystemExit) as exit:
-            tap.run(arguments)
-        self.code = exit.value.code
-        self.out, self.err = capture.readouterr()
-        self.lines = self.err.splitlines()
-
-    @property
-    def messages(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self.out.splitlines()]
-
-    def of(self, kind: str) -> list[dict[str, Any]]:
-        return [message for message in self.messages if message["type"] == kind]
 
 
 @pytest.fixture
@@ -134,9 +119,7 @@ class TestSync:
     def test_messages_are_on_stdout_and_all_else_is_not(self, capfd: Any, config: str, tmp_path: Path) -> None:
         ran = Ran(capfd, make(), "-c", config, "--catalog", chosen(tmp_path, "contacts"))
         assert ran.code == 0
-        assert [message["record"] for message in ran.messages if message["type"] == "RECORD"] == [
-            {"id": 1, "at": "2026-01-01", "name": "u"}
-        ]
+        assert ran.records == [{"id": 1, "at": "2026-01-01", "name": "u"}]
         assert ran.messages[-1]["value"] == {"bookmarks": {"contacts": {"at": "2026-01-01"}}}
         assert "said by the tap" in ran.lines
         assert "hunter2" not in ran.err
@@ -145,7 +128,7 @@ class TestSync:
         ran = Ran(capfd, make(), "-c", config)
         assert ran.code == 1
         assert "CRITICAL broken: no such page" in ran.lines
-        assert {message["stream"] for message in ran.messages if message["type"] == "RECORD"} == {"contacts", "broken"}
+        assert {message["stream"] for message in ran.of("RECORD")} == {"contacts", "broken"}
 
     def test_a_schema_that_cannot_be_had_is_a_stream_that_fails(self, capfd: Any, config: str) -> None:
         tap = make()
@@ -167,7 +150,7 @@ class TestSync:
         monkeypatch.setenv("TAP_COOL_CONFIG", f"{config}{os.pathsep}{over}")
         monkeypatch.setenv("TAP_COOL_CATALOG", chosen(tmp_path, "contacts"))
         ran = Ran(capfd, make())
-        assert [message["record"]["name"] for message in ran.messages if message["type"] == "RECORD"] == ["v"]
+        assert [record["name"] for record in ran.records] == ["v"]
 
     def test_the_client_that_was_made_for_schemas_is_the_streams_too(self, capfd: Any, config: str) -> None:
         tap, made = make(), []
@@ -176,7 +159,7 @@ class TestSync:
 
         ran = Ran(capfd, tap, "--config", config)
 
-        assert (len(ran.of("RECORD")), made) == (2, [1])
+        assert (len(ran.records), made) == (2, [1])
 
     def test_what_is_not_known_is_warned_of_on_stderr(self, capfd: Any, tmp_path: Path) -> None:
         (tmp_path / "c.json").write_text('{"base_url": "u", "access_token": "x", "bas_url": 1}')
@@ -356,7 +339,7 @@ class TestAssertions:
             "CRITICAL rows: a record of 'b' comes after a STATE with the bookmark 'c'",
             "CRITICAL rows: the bookmark goes back from 'c' to None",
         ]
-        assert len(ran.of("RECORD")) == 3
+        assert len(ran.records) == 3
 
     def test_no_order_is_asserted_where_none_is_declared(self, capfd: Any) -> None:
         assert Ran(capfd, _rows("c", "a", is_sorted=False), "--assert").code == 0

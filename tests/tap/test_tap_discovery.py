@@ -11,6 +11,7 @@ import pytest
 from balog.tap import Stream, Tap
 from balog.tap.errors import TapError
 from balog.tap.schema.types import integer, obj, string
+from tests.tap.programs import Ran
 
 ROW = obj({"id": integer(null=False), "name": string(), "changed": integer()})
 
@@ -19,25 +20,16 @@ def rows() -> Any:
     return []
 
 
-class Ran:
-    def __init__(self, capture: Any, tap: Tap, *arguments: str) -> None:
-        with pytest.raises(SystemExit) as exit:
-            tap.run(arguments)
-        self.code = exit.value.code
-        self.out, self.err = capture.readouterr()
+def catalog_of(ran: Ran) -> dict[str, Any]:
+    return {entry["tap_stream_id"]: entry for entry in json.loads(ran.out)["streams"]}
 
-    @property
-    def catalog(self) -> dict[str, Any]:
-        return {entry["tap_stream_id"]: entry for entry in json.loads(self.out)["streams"]}
 
-    @property
-    def records(self) -> list[tuple[str, int]]:
-        messages = map(json.loads, self.out.splitlines())
-        return [(each["stream"], each["record"]["id"]) for each in messages if each["type"] == "RECORD"]
+def ids(ran: Ran) -> list[tuple[str, int]]:
+    return [(each["stream"], each["record"]["id"]) for each in ran.of("RECORD")]
 
-    @property
-    def complaints(self) -> list[str]:
-        return [line for line in self.err.splitlines() if not line.startswith("{")]
+
+def complaints(ran: Ran) -> list[str]:
+    return [line for line in ran.lines if not line.startswith("{")]
 
 
 class Table(Stream):
@@ -95,8 +87,8 @@ class TestFound:
     def test_the_catalog_has_declared_and_found_streams(self, capfd: Any) -> None:
         ran = Ran(capfd, make(Source("orders", "people")), "--discover")
 
-        assert (ran.code, list(ran.catalog)) == (0, ["declared", "orders", "people"])
-        top = ran.catalog["orders"]["metadata"][0]["metadata"]
+        assert (ran.code, list(catalog_of(ran))) == (0, ["declared", "orders", "people"])
+        top = catalog_of(ran)["orders"]["metadata"][0]["metadata"]
         assert top["valid-replication-keys"] == ["changed"]
         assert top["table-name"] == "orders"
         assert "forced-replication-method" not in top
@@ -104,7 +96,7 @@ class TestFound:
     def test_a_sync_without_a_catalog_reads_all(self, capfd: Any) -> None:
         ran = Ran(capfd, make(Source("orders")))
 
-        assert (ran.code, ran.records) == (0, [("declared", 0), ("orders", 1), ("orders", 2), ("orders", 3)])
+        assert (ran.code, ids(ran)) == (0, [("declared", 0), ("orders", 1), ("orders", 2), ("orders", 3)])
 
     def test_a_catalog_of_declared_streams_needs_no_call(self, capfd: Any, tmp_path: Path) -> None:
         tap = make(Source("orders"))
@@ -113,7 +105,7 @@ class TestFound:
 
         ran = Ran(capfd, tap, "--catalog", written(tmp_path, catalog))
 
-        assert (ran.code, ran.records, tap.calls) == (0, [("declared", 0)], [])  # type: ignore[attr-defined]
+        assert (ran.code, ids(ran), tap.calls) == (0, [("declared", 0)], [])  # type: ignore[attr-defined]
 
     def test_a_catalog_that_selects_a_found_stream_calls_with_its_name(self, capfd: Any, tmp_path: Path) -> None:
         tap = make(Source("orders", "people"))
@@ -121,7 +113,7 @@ class TestFound:
 
         ran = Ran(capfd, tap, "--catalog", written(tmp_path, catalog))
 
-        assert {name for name, _ in ran.records} == {"people"}
+        assert {name for name, _ in ids(ran)} == {"people"}
         assert tap.calls == [None, {"people"}]  # type: ignore[attr-defined]
 
     def test_a_reader_needs_no_call_and_obeys_the_users_replication_key(self, capfd: Any, tmp_path: Path) -> None:
@@ -133,7 +125,7 @@ class TestFound:
 
         ran = Ran(capfd, tap, "--catalog", path, "--state", state)
 
-        assert (ran.code, ran.records) == (0, [("orders", 3)])
+        assert (ran.code, ids(ran)) == (0, [("orders", 3)])
         assert len(tap.calls) == 1  # type: ignore[attr-defined]
         assert source.asked == [("orders", 3)]
 
@@ -154,13 +146,13 @@ class TestFound:
         def find() -> Any:
             return [Stream(name, records=read, schema=ROW) for name in ("a", "bb")]
 
-        assert Ran(capfd, tap).records == [("a", 1), ("bb", 2)]
+        assert ids(Ran(capfd, tap)) == [("a", 1), ("bb", 2)]
 
     def test_after_and_metadata_reach_found_streams(self, capfd: Any) -> None:
         tap = make(Source("orders"))
         tap.after("orders")(lambda record: None if record["id"] == 2 else record)
 
-        assert ("orders", 2) not in Ran(capfd, tap).records
+        assert ("orders", 2) not in ids(Ran(capfd, tap))
 
     def test_a_found_stream_may_have_a_declared_parent(self, capfd: Any) -> None:
         tap = make(Source())
@@ -170,7 +162,7 @@ class TestFound:
         def find() -> Any:
             yield Stream("lines", parent="declared", schema=ROW, records=lambda parent: [{**parent, "id": 7}])
 
-        assert Ran(capfd, tap).records == [("declared", 0), ("lines", 7)]
+        assert ids(Ran(capfd, tap)) == [("declared", 0), ("lines", 7)]
 
     def test_about_mentions_it(self, capfd: Any) -> None:
         assert json.loads(Ran(capfd, make(Source()), "--about", "--format", "json").out)["finds_streams"] is True
@@ -189,7 +181,7 @@ class TestFailures:
         for arguments in (["--discover"], []):
             ran = Ran(capfd, tap, *arguments)
             assert ran.code == 1
-            assert "CRITICAL @tap.discover: ConnectionError: no route to the host" in ran.complaints
+            assert "CRITICAL @tap.discover: ConnectionError: no route to the host" in complaints(ran)
             assert "declared" in ran.out
 
     def test_a_failure_is_why_the_catalogs_streams_are_not_there(self, capfd: Any, tmp_path: Path) -> None:
@@ -204,14 +196,14 @@ class TestFailures:
 
         ran = Ran(capfd, tap, "--catalog", written(tmp_path, catalog))
         assert (ran.code, ran.out) == (1, "")
-        assert ran.complaints == ["tap-base: @tap.discover: ConnectionError: refused"]
+        assert complaints(ran) == ["tap-base: @tap.discover: ConnectionError: refused"]
 
     def test_a_selected_stream_that_has_gone_fails_the_run(self, capfd: Any, tmp_path: Path) -> None:
         catalog = selected(json.loads(Ran(capfd, make(Source("orders")), "--discover").out), "declared", "orders")
 
         ran = Ran(capfd, make(Source()), "--catalog", written(tmp_path, catalog))
 
-        assert (ran.code, ran.records) == (1, [("declared", 0)])
+        assert (ran.code, ids(ran)) == (1, [("declared", 0)])
         assert "CRITICAL orders: it is selected in " in ran.err
         assert "but @tap.discover does not find it; run --discover again" in ran.err
 
@@ -227,8 +219,8 @@ class TestFailures:
     def test_names_are_checked(self, capfd: Any, found: list[str], reason: str) -> None:
         ran = Ran(capfd, make(Source(*found)), "--discover")
 
-        assert (ran.code, ran.out, len(ran.complaints)) == (1, "", 1)
-        assert reason in ran.complaints[0]
+        assert (ran.code, ran.out, len(complaints(ran))) == (1, "", 1)
+        assert reason in complaints(ran)[0]
 
     @pytest.mark.parametrize("result", ["orders", [{"name": "orders"}]])
     def test_what_is_not_a_stream_is_refused(self, capfd: Any, result: Any) -> None:
@@ -237,8 +229,8 @@ class TestFailures:
 
         ran = Ran(capfd, tap, "--discover")
 
-        assert (ran.code, len(ran.complaints)) == (1, 1)
-        assert "expected " in ran.complaints[0]
+        assert (ran.code, len(complaints(ran))) == (1, 1)
+        assert "expected " in complaints(ran)[0]
 
     def test_streams_without_end_are_refused(self, capfd: Any, monkeypatch: Any) -> None:
         monkeypatch.setattr("balog.tap.streams.discovery.MAX_STREAMS", 50)
@@ -253,7 +245,7 @@ class TestFailures:
 
         ran = Ran(capfd, tap, "--discover")
         assert (ran.code, ran.out) == (1, "")
-        assert "it finds more than 50 streams" in ran.complaints[0]
+        assert "it finds more than 50 streams" in complaints(ran)[0]
 
     def test_an_invalid_config_is_reported_when_discovery_needs_it(self, capfd: Any) -> None:
         tap = Tap("tap-base", config_spec=["url"])
@@ -261,7 +253,7 @@ class TestFailures:
 
         ran = Ran(capfd, tap, "--discover")
 
-        assert (ran.code, ran.complaints) == (
+        assert (ran.code, complaints(ran)) == (
             2,
             ["tap-base: config: $: the field 'url' is missing; set it in --config or TAP_BASE_URL"],
         )
@@ -312,15 +304,15 @@ class TestLateDeclarations:
 
         ran = Ran(capfd, tap, *(["--discover"] if is_discovery else []))
 
-        assert (ran.code, len(ran.complaints)) == (1, 1)
-        assert "test_tap_discovery.py" in ran.complaints[0]
-        assert "find streams at run time in a function with @tap.discover" in ran.complaints[0]
+        assert (ran.code, len(complaints(ran))) == (1, 1)
+        assert "test_tap_discovery.py" in complaints(ran)[0]
+        assert "find streams at run time in a function with @tap.discover" in complaints(ran)[0]
 
     def test_declarations_are_possible_again_after_a_run(self, capfd: Any) -> None:
         tap = make(Source())
         Ran(capfd, tap)
         tap.stream("late", schema=ROW)(rows)
-        assert "late" in Ran(capfd, tap, "--discover").catalog
+        assert "late" in catalog_of(Ran(capfd, tap, "--discover"))
 
 
 class TestSettings:
@@ -334,8 +326,8 @@ class TestSettings:
 
         ran = Ran(capfd, tap, "--discover")
 
-        assert (ran.code, len(ran.complaints)) == (1, 1)
-        assert "'when' must be in its schema" in ran.complaints[0]
+        assert (ran.code, len(complaints(ran))) == (1, 1)
+        assert "'when' must be in its schema" in complaints(ran)[0]
 
     def test_log_based_can_be_chosen_if_there_is_a_log(self, capfd: Any, tmp_path: Path) -> None:
         methods = []
