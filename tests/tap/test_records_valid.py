@@ -5,7 +5,7 @@ from unittest.mock import Mock
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from jsonschema.validators import validator_for
@@ -167,6 +167,7 @@ LOOSE = [
 )
 @example(record={"a": 1, "b": 2}, names=["b"], rule=LOOSE[2], draft="http://json-schema.org/draft-04/schema#")
 def test_a_valid_record_is_not_refused_for_a_property_that_is_not_selected(record, names, rule, draft):
+    assume("dependencies" not in rule or "draft-04" in draft)  # validators differ: later drafts do not have it
     schema = {"$schema": draft, "properties": {name: {"type": "integer"} for name in "abc"}, **rule}
     if not validator_for(schema)(schema).is_valid(record):
         return

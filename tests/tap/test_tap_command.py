@@ -298,7 +298,7 @@ class TestToolkitSettings:
         ran = run({"start_date": "yesterday", "quarantine_file": 1})
         assert ran.code == 2
         assert "$.start_date: expected a date" in ran.err
-        assert "$.quarantine_file: expected a text" in ran.err
+        assert "$.quarantine_file: expected a string" in ran.err
 
     def test_the_user_says_where_records_are_set_aside(self, run: Any, tmp_path: Path) -> None:
         assert run({"start_date": "2026-01-01"}).code == 0

@@ -61,12 +61,12 @@ class TestExamples:
         assert spec.check(right) == right
         wrong = {"url": 1, "pages": True, "ratio": "x", "dry": 0, "tags": ["a", 5], "auth": {"id": None}}
         assert refused(spec, wrong) == [
-            "$.url: expected a text, got an integer",
-            "$.pages: expected an integer, got true or false",
-            "$.ratio: expected a number, got a text",
-            "$.dry: expected true or false, got an integer",
-            "$.tags[1]: expected a text, got an integer",
-            "$.auth.id: expected a text, got null",
+            "$.url: expected a string, got an integer",
+            "$.pages: expected an integer, got a boolean",
+            "$.ratio: expected a number, got a string",
+            "$.dry: expected a boolean, got an integer",
+            "$.tags[1]: expected a string, got an integer",
+            "$.auth.id: expected a string, got null",
         ]
 
     def test_types_stand_for_themselves(self) -> None:
@@ -77,11 +77,11 @@ class TestExamples:
         assert spec.check(right) == right
         wrong = {**right, "b": "x", "c": "z", "d": "2026-01-01", "e": "x", "f": ["1"]}
         assert refused(spec, wrong) == [
-            "$.b: expected an integer or null, got a text",
+            "$.b: expected an integer or null, got a string",
             '$.c: is not one of "x" or "y"',
             "$.d: expected a date and time as 2026-01-31T00:00:00Z",
             "$.e: expected a date as 2026-01-31",
-            "$.f[0]: expected an integer, got a text",
+            "$.f[0]: expected an integer, got a string",
         ]
 
     def test_optional_ones_may_be_missing_and_have_defaults(self) -> None:
@@ -89,7 +89,7 @@ class TestExamples:
         assert spec.check({"auth": {}}) == {"auth": {}, "size": 100}
         assert refused(spec, {"size": "x"}) == [
             "$: the field 'auth' is missing",
-            "$.size: expected an integer, got a text",
+            "$.size: expected an integer, got a string",
         ]
 
     def test_defaults_are_filled_inside_of_what_is_there_and_the_given_config_stays(self) -> None:
@@ -101,7 +101,7 @@ class TestExamples:
 
     def test_a_default_that_does_not_fit_is_refused(self) -> None:
         assert refused(make_spec({"size": optional(int, default="x")}), {}) == [
-            "$.size: expected an integer, got a text"
+            "$.size: expected an integer, got a string"
         ]
 
     def test_what_is_no_example_is_refused(self) -> None:
@@ -166,7 +166,7 @@ class TestJsonSchema:
         node = {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}, "n": {"type": "integer"}}}
         spec = make_spec({"type": "object", "properties": {"node": {"$ref": "#/$defs/node"}}, "$defs": {"node": node}})
         assert refused(spec, {"node": {"next": {"next": {"n": "x"}}}}) == [
-            "$.node.next.next.n: expected an integer, got a text"
+            "$.node.next.next.n: expected an integer, got a string"
         ]
 
     def test_a_reference_that_goes_round_is_refused(self) -> None:
@@ -229,6 +229,6 @@ class TestSecrets:
 def test_each_problem_has_the_source_of_its_setting() -> None:
     spec = make_spec({"a": int, "b": int})
     assert refused(spec, {"a": "x", "b": "x"}, source="1.json, 2.json", sources={"a": "1.json", "b": "2.json"}) == [
-        "1.json: $.a: expected an integer, got a text",
-        "2.json: $.b: expected an integer, got a text",
+        "1.json: $.a: expected an integer, got a string",
+        "2.json: $.b: expected an integer, got a string",
     ]

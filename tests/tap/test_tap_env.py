@@ -81,7 +81,7 @@ def test_a_text_becomes_what_the_spec_wants(setting: str, text: str, value: obje
 
 def test_a_text_that_cannot_is_refused_by_the_variables_name() -> None:
     given = read_config(SPEC, "tap-cool", [], {"TAP_COOL_PAGES": "three", "TAP_COOL_BASE_URL": "u"})
-    with pytest.raises(TapConfigProblems, match=r"^TAP_COOL_PAGES: \$\.pages: expected an integer, got a text$"):
+    with pytest.raises(TapConfigProblems, match=r"^TAP_COOL_PAGES: \$\.pages: expected an integer, got a string$"):
         SPEC.check(given.values, given.source, given.sources)
 
 

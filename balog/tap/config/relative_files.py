@@ -15,16 +15,16 @@ _TOOLKIT = ("balog.tap.", "balog_xml.")
 _MAX_BYTES = 16 << 20  # the limit of XML; other formats allow less
 
 
-def relative_to_caller(path: str | os.PathLike[str]) -> tuple[Reader, str]:
-    """Return a reader of files and the absolute path for a path relative to the file that called the toolkit."""
+def relative_to_caller(path: str | os.PathLike[str]) -> str:
+    """Return the absolute path for a path relative to the file that called the toolkit."""
     given = os.fspath(path)
     frame = sys._getframe(1)
     while frame.f_back and f"{frame.f_globals.get('__name__')}.".startswith(_TOOLKIT):
         frame = frame.f_back
     file = frame.f_globals.get("__file__")
     if os.path.isabs(given) or not isinstance(file, str):
-        return read_file, given
-    return read_file, os.path.join(os.path.dirname(os.path.abspath(file)), given)
+        return given
+    return os.path.join(os.path.dirname(os.path.abspath(file)), given)
 
 
 def read_file(path: str) -> bytes:

@@ -13,7 +13,7 @@ import msgspec
 from balog.common.config import MAX_CONFIG_BYTES
 from balog.common.errors import ConfigError
 from balog.common.text import suggest
-from balog.tap.config.relative_files import relative_to_caller
+from balog.tap.config.relative_files import read_file, relative_to_caller
 from balog.tap.config.samples import schema_from_example
 from balog.tap.config.secrets import hide, mark_secrets, reveal, secret_texts
 from balog.tap.config.validation import compile_schema, mismatches
@@ -146,9 +146,9 @@ def make_spec(declaration: Any) -> ConfigSpec:
 
 
 def _document(path: str | os.PathLike[str]) -> tuple[Any, str]:
-    read, place = relative_to_caller(path)
+    place = relative_to_caller(path)
     try:
-        data = read(place)
+        data = read_file(place)
     except (OSError, ValueError) as error:
         raise TapError(f"{place}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
     if len(data) > MAX_CONFIG_BYTES:

@@ -8,20 +8,10 @@ from typing import Any
 from balog.common.errors import ConfigError
 from balog.tap.errors import TapError
 from balog.tap.json_schema.formats import is_instant
-from balog.tap.json_schema.mismatch import json_path
+from balog.tap.json_schema.mismatch import TYPE_WORDS, json_path, type_name
 
 _NOT_RESTRICTING = ("password", "binary", "byte", "int32", "int64", "float", "double")
 _FORMATS = {"instant": is_instant, **dict.fromkeys(_NOT_RESTRICTING, lambda text: True)}
-_TYPES: dict[str, tuple[str, Any]] = {
-    "null": ("null", type(None)),
-    "boolean": ("true or false", bool),
-    "integer": ("an integer", int),
-    "number": ("a number", float),
-    "string": ("a text", str),
-    "array": ("a list", list),
-    "object": ("an object", dict),
-}
-"""By type: its words in messages, and Python's type of its values."""
 _FORMAT_WORDS = {
     "date": "a date as 2026-01-31",
     "date-time": "a date and time as 2026-01-31T00:00:00Z",
@@ -71,10 +61,8 @@ def _reason(error: Any) -> str:
     if kind.name == "additionalProperties":
         return " and ".join(f"there is no field {name!r}" for name in kind.unexpected[:5])
     if kind.name == "type":
-        wanted = [words for name, (words, _) in _TYPES.items() if name in kind.types]
-        wanted = [word for word in wanted if word != "null"] + [word for word in wanted if word == "null"]
-        actual = next(words for words, made in _TYPES.values() if isinstance(error.instance, made))
-        return f"expected {' or '.join(wanted)}, got {actual}"
+        words = (TYPE_WORDS[name] for name in sorted(kind.types, key="null".__eq__))
+        return f"expected {' or '.join(words)}, got {type_name(error.instance)}"
     if kind.name == "format" and kind.format in _FORMAT_WORDS:
         return f"expected {_FORMAT_WORDS[kind.format]}"
     from balog.registry.reasons import describe_error  # imported only for errors: the registry is slow to import

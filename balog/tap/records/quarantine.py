@@ -33,18 +33,14 @@ class RecordQuarantine:
         path: the file, or a function that returns it for the first record; see ``default_quarantine``.
         log: receives one WARNING per reason.
         max_records: maximum records of a run; then the stream fails.
-        max_bytes: maximum size of the file.
     """
 
-    def __init__(
-        self, path: str | Callable[[], str], log: Any, max_records: int = MAX_QUARANTINED, max_bytes: int = _MAX_BYTES
-    ) -> None:
+    def __init__(self, path: str | Callable[[], str], log: Any, max_records: int = MAX_QUARANTINED) -> None:
         self._path = path
         self.path = "" if callable(path) else path
         self.count = 0
         self._log = log
         self._max_records = max_records
-        self._max_bytes = max_bytes
         self._file: QuarantineFile | None = None
         self._logged: set[str] = set()
 
@@ -66,7 +62,7 @@ class RecordQuarantine:
         try:
             if self._file is None:
                 self.path = self._path() if callable(self._path) else self._path
-                self._file = QuarantineFile(self.path, self._max_bytes, "quarantine")
+                self._file = QuarantineFile(self.path, _MAX_BYTES, "quarantine")
             self._file.put(f"{error.path}: {error.reason}", _message(error.stream, record))
         except (QuarantineError, ConfigError) as failure:
             raise RecordError(error.stream, f"{error.reason}, and {failure}", error.path) from None

@@ -65,11 +65,10 @@ def json_file(path: str | os.PathLike[str]) -> SchemaSource:
     Args:
         path: relative to the file of the caller, or absolute.
     """
-    read, place = relative_to_caller(path)
+    file, _, fragment = relative_to_caller(path).partition("#")
 
     def source(client: Any, stream: str) -> dict[str, Any]:
-        file, _, fragment = place.partition("#")
-        documents = Documents(read)
+        documents = Documents()
         target: Any = documents.open(file)
         if fragment:
             target = documents.find(f"#{fragment}", target)
@@ -86,8 +85,7 @@ def json_folder(path: str | os.PathLike[str]) -> SchemaSource:
     Schemas can reference shared ones in a subfolder, such as ``shared/address.json``. The path is relative to the file
     of the caller.
     """
-    read, place = relative_to_caller(path)
-    documents = Documents(read)
+    place, documents = relative_to_caller(path), Documents()
 
     def source(client: Any, stream: str) -> dict[str, Any]:
         if stream in ("", ".", "..") or "/" in stream or "\0" in stream:

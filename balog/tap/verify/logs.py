@@ -155,6 +155,11 @@ class Logs:
         self._note(str(event.level or ""), text, metric, is_traceback=bool(exception), has_exception=has_exception)
         self._keep(bytes(event.raw_payload).decode("utf-8", "replace"))
 
+    @property
+    def in_place(self) -> str:
+        """The place as the end of a clause: `` (in tap_foo/client.py:31)``; "" if it is unknown."""
+        return f" (in {self.place})" if self.place else ""
+
     def mentions(self, name: str) -> bool:
         """Return whether an excerpt contains a name."""
         forms = {name, json.dumps(name)[1:-1]}  # a line can have a name as JSON escapes it

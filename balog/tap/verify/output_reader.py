@@ -13,6 +13,7 @@ from msgspec import Struct
 from balog.singer import parse_log
 from balog.singer.messages import to_event
 from balog.singer.replication_values import bookmark_of
+from balog.tap.json_schema.keywords import is_names
 from balog.tap.verify.leaks import Leaks
 from balog.tap.verify.logs import Logs
 from balog.tap.verify.synced_stream import SyncedStream
@@ -262,7 +263,7 @@ class OutputReader:
 
 
 def _names(value: Any) -> list[str] | None:
-    return value if isinstance(value, list) and all(isinstance(item, str) for item in value) else None
+    return value if is_names(value) else None
 
 
 def _why(line: bytes) -> str:

@@ -74,9 +74,8 @@ def _outcome(result: ProcessResult, logs: Logs) -> str:
         how = f"was ended: {_TOO_MUCH[result.stopped]}"
     if not result.code and not result.stopped:
         return how
-    place = f" (in {logs.place})" if logs.place else ""
     if line := logs.last_error or logs.last_exception:
-        return f"{how}; said: {line}{place}"
+        return f"{how}; said: {line}{logs.in_place}"
     if not logs.last:
         return how if result.stopped else f"{how}, and nothing on stderr"
     is_reason = logs.has_reason or result.stopped

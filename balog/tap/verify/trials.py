@@ -173,7 +173,7 @@ class Trials:
         if sync.last_state is None:
             raise Skip("no STATE was written")
         if self.options.states < 1:
-            raise Skip("resuming is turned off (--states 0)")
+            raise Skip("resuming is turned off: the option states is 0")
         found = [state for state in sync.states if state.line != sync.last_state.line]
         wanted = min(self.options.states - 1, len(found))
         chosen = [found[index * len(found) // wanted] for index in range(wanted)] if wanted else []

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from balog.tap.config.relative_files import relative_to_caller
+from balog.tap.config.relative_files import read_file, relative_to_caller
 from balog.tap.errors import SchemaError
 from balog.tap.schema.documents import is_remote
 from balog.tap.schema.sources import SchemaSource
@@ -94,12 +94,12 @@ def _source(
 ) -> SchemaSource:
     """Return a source that reads the definitions at a place, and converts those of a stream."""
     given = os.fspath(place)
-    read, path = relative_to_caller("/" if is_remote(given) else given)
-    path = given if is_remote(given) else path
+    path = given if is_remote(given) else relative_to_caller(given)
+    is_allowed = is_remote(path) if allow_remote is None else allow_remote
 
     def source(client: Any, stream: str) -> dict[str, Any]:
         try:
-            return convert(Definitions(read, is_remote(path) if allow_remote is None else allow_remote), path, stream)
+            return convert(Definitions(read_file, is_allowed), path, stream)
         except SchemaError as error:
             raise error if error.source else SchemaError(error.reason, path) from None
 

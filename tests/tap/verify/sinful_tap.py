@@ -37,6 +37,23 @@ if sins & {"number marks", "decimal marks"}:
     ORDERS["properties"]["updated_at"] = {"type": "integer" if "number marks" in sins else "string"}
 SHOPS = {"type": "object", "properties": {"id": {"type": "integer"}, "name": {"type": ["null", "string"]}}}
 COUNT = 1200 if "many orders and quiet" in sins else 6000 if "ignores sigterm" in sins else 200
+CHANGES = {
+    "names of its own": ("orders", {"stream": "shop-orders"}),
+    "draft 4": ("price", {"maximum": 10, "exclusiveMaximum": True}),
+    "doubled id": ("shops", {"tap_stream_id": "orders"}),
+    "schema is a text": ("shops", {"schema": "object"}),
+    "unknown type": ("shops", {"schema": {"type": "object", "properties": {"id": {"type": "long"}}}}),
+    "odd metadata": ("root", {"valid-replication-keys": "updated_at"}),
+    "available key": ("id", {"inclusion": "available"}),
+    "available replication key": ("updated_at", {"inclusion": "available"}),
+    "two keys": ("orders", {"key_properties": ["price"]}),
+    "odd method": ("root", {"forced-replication-method": "SOMETIMES"}),
+    "lost replication key": ("orders", {"replication_key": "changed"}),
+    "selects": ("root", {"selected": True}),
+}
+"""Sins of the catalog: what changes in a part of it."""
+SPOILT = {"wrong type": {"price": "much"}, "null key": {"id": None}}
+"""Sins of a record, of half of all with ``half`` before them: its changes."""
 TRACE = "Traceback (most recent call last):\n  File 'x.py', line 1, in f\n"
 term = False
 
@@ -99,30 +116,21 @@ def discover():
     orders = entry("orders", ORDERS, "INCREMENTAL", "updated_at")
     shops = entry("shops", SHOPS, "FULL_TABLE")
     streams, root = [orders, shops], orders["metadata"][0]["metadata"]
-    if "names of its own" in sins:
-        orders["stream"] = "shop-orders"
-    if "draft 4" in sins:
-        orders["schema"]["properties"]["price"] |= {"maximum": 10, "exclusiveMaximum": True}
+    parts = {"orders": orders, "shops": shops, "root": root, "price": orders["schema"]["properties"]["price"]}
+    parts |= {"id": orders["metadata"][1]["metadata"], "updated_at": orders["metadata"][2]["metadata"]}
+    for sin, (part, changes) in CHANGES.items():
+        if sin in sins:
+            parts[part] |= changes
     if "no catalog" in sins:
         return print("there is none")
-    if "doubled id" in sins:
-        shops["tap_stream_id"] = "orders"
-    if "schema is a text" in sins:
-        shops["schema"] = "object"
-    if "unknown type" in sins:
-        shops["schema"] = {"type": "object", "properties": {"id": {"type": "long"}}}
     if "shaky discovery" in sins:
         shops["schema"]["properties"][f"p{random.random()}"] = {"type": "string"}
     if "lost breadcrumb" in sins:
         orders["metadata"].append({"breadcrumb": ["properties", "gone"], "metadata": {"inclusion": "available"}})
-    if "odd metadata" in sins:
-        root["valid-replication-keys"] = "updated_at"
     if "no inclusion" in sins:
         del orders["metadata"][3]["metadata"]["inclusion"]
     if "lost key" in sins:
         root["table-key-properties"] = orders["key_properties"] = ["number"]
-    if "available replication key" in sins:
-        orders["metadata"][2]["metadata"]["inclusion"] = "available"
     if sins & {"inclusions in schemas", "available key in the schema"}:
         for stream in streams:
             for item in stream["metadata"][1:]:
@@ -130,18 +138,8 @@ def discover():
                 of_it["inclusion"] = item["metadata"].pop("inclusion")
         if "available key in the schema" in sins:
             orders["schema"]["properties"]["id"]["inclusion"] = "available"
-    if "available key" in sins:
-        orders["metadata"][1]["metadata"]["inclusion"] = "available"
-    if "two keys" in sins:
-        orders["key_properties"] = ["price"]
-    if "odd method" in sins:
-        root["forced-replication-method"] = "SOMETIMES"
-    if "lost replication key" in sins:
-        orders["replication_key"] = "changed"
     if "no method" in sins:
         del shops["metadata"][0]["metadata"]["forced-replication-method"]
-    if "selects" in sins:
-        root["selected"] = True
     if "discovery prints" in sins:
         print("discovering {}")
     print(json.dumps({"streams": streams}, indent=2))
@@ -352,18 +350,10 @@ def orders(chosen, bookmarks, config):
             os.kill(os.getpid(), signal.SIGKILL)
         if "crashes" in sins and number == 70:
             record["nothing"]["at all"]
-        if "half of a wrong type" in sins and number % 2:
-            record["price"] = "much"
-        if "half odd times" in sins and number % 2:
-            record["updated_at"] = record["updated_at"].rstrip("Z")
-        if "half null keys" in sins and number % 2:
-            record["id"] = None
-        if "wrong type" in sins and number == 7:
-            record["price"] = "much"
-        if "odd time" in sins and number == 7:
-            record["note"], record["updated_at"] = None, record["updated_at"].replace("T", " ").rstrip("Z")
-        if "null key" in sins and number == 7:
-            record["id"] = None
+        spoilt = {**SPOILT, "odd time": {"note": None, "updated_at": record["updated_at"].rstrip("Z")}}
+        for sin, changes in spoilt.items():
+            if (sin in sins and number == 7) or (f"half {sin}" in sins and number % 2):
+                record |= changes
         if "unused" in sins:
             del record["note"]
         if "valueless" in sins and number == 7:
@@ -377,15 +367,9 @@ def orders(chosen, bookmarks, config):
         if "logs each" in sins:
             log("INFO", f"order {number} of many")
             log("INFO", f"order {number} is written")
-        if "hoards" in sins:
-            for each in range(200):
-                say(
-                    {
-                        "type": "RECORD",
-                        "stream": "orders",
-                        "record": {**record, "id": number * 200 + each, "note": hoard[each] * 1},
-                    }
-                )
+        for each in range(200 if "hoards" in sins else 0):
+            more = {**record, "id": number * 200 + each, "note": hoard[each]}
+            say({"type": "RECORD", "stream": "orders", "record": more})
         put("orders", record, chosen)
         if ("twice" in sins and number == 7) or ("nearly all twice" in sins and number > 7):
             put("orders", record, chosen)

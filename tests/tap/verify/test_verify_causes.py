@@ -73,7 +73,7 @@ def test_a_crash_of_any_sync_is_not_a_finding_about_configs(config: Path) -> Non
 @pytest.mark.parametrize(
     ("defect", "rule", "others"),
     [
-        ("half odd times", "formats-hold", ("times-have-an-offset",)),
+        ("half odd time", "formats-hold", ("times-have-an-offset",)),
         ("no state", "state-is-written", ("bookmark-advances",)),
         ("text state", "state-is-an-object", ("currently-syncing-is-cleared",)),
         ("a thread dies", "failure-is-not-success", ("clean-run-has-no-errors",)),

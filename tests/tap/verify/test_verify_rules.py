@@ -56,9 +56,9 @@ def test_a_rule_finds_who_breaks_it(config: Path, rule: str, sin: str) -> None:
     ("few", "many", "rule"),
     [
         ("twice", "nearly all twice", "records-come-once"),
-        ("odd time", "half odd times", "formats-hold"),
-        ("null key", "half null keys", "keys-are-there"),
-        ("wrong type", "half of a wrong type", "records-match-schema"),
+        ("odd time", "half odd time", "formats-hold"),
+        ("null key", "half null key", "keys-are-there"),
+        ("wrong type", "half wrong type", "records-match-schema"),
     ],
 )
 def test_the_severity_grows_with_the_share_of_records(config: Path, few: str, many: str, rule: str) -> None:
@@ -90,25 +90,10 @@ def test_the_cause_of_a_crash_is_quoted(config: Path) -> None:
     assert finding.place.endswith(f"sinful_tap.py:{place[1]}")
 
 
-def test_an_error_that_says_no_failure_is_a_warning_alone(config: Path) -> None:
-    report = verified(config, "logs error", rules=("failure-is-not-success", "clean-run-has-no-errors"))
-
-    assert [(finding.rule.id, finding.rule.severity) for finding in report.failed] == [
-        ("clean-run-has-no-errors", "warning")
-    ]
-
-
 def test_a_tap_without_the_older_form_is_not_judged_by_it(config: Path) -> None:
     report = verified(config, "no properties form", rules=("properties-form-works", "both-forms-at-once-work"))
 
     assert {finding.detail for finding in report.findings} == {"the tap has no --properties"}
-
-
-@pytest.mark.parametrize("words", ["refused in words", "done without output"])
-def test_nothing_selected_may_be_refused_in_words(config: Path, words: str) -> None:
-    sins = ("refuses nothing",) if words == "refused in words" else ()
-
-    assert verified(config, *sins, rules=("nothing-selected-gives-nothing",)).score == 100
 
 
 def test_runs_that_were_cut_are_not_judged_by_what_would_have_come(config: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from balog.common.errors import MissingExtraError
 from balog.registry.schema import InvalidSchemaError
+from balog.tap.json_schema.keywords import is_names
 from balog.tap.verify.catalogs import (
     Document,
     entries,
@@ -29,16 +30,12 @@ _METHODS = ("FULL_TABLE", "INCREMENTAL", "LOG_BASED")
 _INCLUSIONS = ("available", "automatic", "unsupported")
 
 
-def _is_names(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(item, str) for item in value)
-
-
 _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "inclusion": ("one of available, automatic, unsupported", lambda value: value in _INCLUSIONS),
     "selected-by-default": ("true or false", lambda value: isinstance(value, bool)),
-    "valid-replication-keys": ("a list of names", _is_names),
-    "table-key-properties": ("a list of names", _is_names),
-    "view-key-properties": ("a list of names", _is_names),
+    "valid-replication-keys": ("a list of names", is_names),
+    "table-key-properties": ("a list of names", is_names),
+    "view-key-properties": ("a list of names", is_names),
     "schema-name": ("a text", lambda value: isinstance(value, str)),
     "database-name": ("a text", lambda value: isinstance(value, str)),
     "sql-datatype": ("a text", lambda value: isinstance(value, str)),

@@ -51,8 +51,7 @@ def bad_config_is_explained(trials: Trials) -> Iterator[Violation]:
         if not logs.lines and not run.output.lines:
             yield Violation(f"{run.name}: exit code {run.result.code} without output")
         elif logs.tracebacks and not logs.last_error:
-            place = f" (in {logs.place})" if logs.place else ""
-            text = f"{run.name}: a traceback, and no line at ERROR or CRITICAL: {logs.last_exception}{place}"
+            text = f"{run.name}: a traceback, and no line at ERROR or CRITICAL: {logs.last_exception}{logs.in_place}"
             yield Violation(text, place=logs.place)
         elif not logs.has_reason:
             yield Violation(f"{run.name}: {run.outcome}")
@@ -78,9 +77,8 @@ def failure_is_not_success(trials: Trials) -> Iterator[Violation]:
     End with an exit code other than 0 if a stream could not be read completely: pipelines check only that.
     """
     logs = require_whole(trials.sync).output.logs
-    place = f" (in {logs.place})" if logs.place else ""
     if logs.failures:
-        text = f"exit code 0 after {len(logs.failures)} such lines; the last: {logs.failures[-1]}{place}"
+        text = f"exit code 0 after {len(logs.failures)} such lines; the last: {logs.failures[-1]}{logs.in_place}"
         yield Violation(text, place=logs.place)
     elif logs.gave_up:
         text = f"exit code 0 after {len(logs.gave_up)} lines at WARNING about records that were not read"

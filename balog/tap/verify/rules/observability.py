@@ -64,9 +64,8 @@ def clean_run_has_no_errors(trials: Trials) -> Iterator[Violation]:
         raise Skip("failure-is-not-success reports them")
     count = logs.levels["ERROR"] + logs.levels["CRITICAL"]
     if count:
-        place = f" (in {logs.place})" if logs.place else ""
         last = logs.last_error or logs.last_exception or "a traceback"
-        yield Violation(f"{count} such lines; the last: {last}{place}", place=logs.place)
+        yield Violation(f"{count} such lines; the last: {last}{logs.in_place}", place=logs.place)
 
 
 @check("observability", "warning", 2, RuleSource.BEST_PRACTICES)
