@@ -82,7 +82,7 @@ def test_visitors_see_each_node_and_say_more() -> None:
     seen = []
 
     def visit(node: SchemaNode, schema: dict[str, Any]) -> None:
-        seen.append((node.name, node.level, schema.get("type")))
+        seen.append((node.name, node.path, node.level, schema.get("type")))
         if node.level == 2:
             node.set("inclusion", "unsupported")
         if node.name == "name":
@@ -90,8 +90,8 @@ def test_visitors_see_each_node_and_say_more() -> None:
             assert node.metadata["inclusion"] == "available"
 
     metadata = default_metadata(stream(), SCHEMA, [visit])
-    assert seen[0] == ("contacts", 0, "object")
-    assert seen[1:3] == [("id", 1, "integer"), ("at", 1, "string")]
+    assert seen[0] == ("contacts", (), 0, "object")
+    assert seen[1:3] == [("id", ("properties", "id"), 1, "integer"), ("at", ("properties", "at"), 1, "string")]
     assert metadata["properties", "address", "properties", "city"] == {"inclusion": "unsupported"}
     assert metadata["properties", "name"]["sql-datatype"] == "varchar"
 

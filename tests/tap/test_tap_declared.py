@@ -8,7 +8,7 @@ import pytest
 
 from balog.tap import Tap
 from balog.tap.bookmarks import State
-from balog.tap.catalog import choose, discover
+from balog.tap.catalog import choose
 from balog.tap.errors import TapError
 from balog.tap.schema import schema_of
 from balog.tap.syncing import Sync
@@ -62,34 +62,7 @@ class TestSchema:
             tap.link()
 
 
-class TestMetadata:
-    def test_a_visitor_sees_each_node_with_its_name_path_and_level(self, tap: Tap) -> None:
-        tap.stream("contacts", "leads", key_properties=["id"], schema=SCHEMA)(lambda: ())
-        seen = []
-
-        @tap.metadata("contacts")
-        def say(node: Any, schema: Any) -> None:
-            seen.append((node.name, node.path, node.level))
-            if node.name == "name":
-                node.set("tap-cool.hint", "a text")
-
-        catalog = discover(list(tap.link().values()), lambda stream: SCHEMA, tap.visitors)
-
-        assert seen[:2] == [("contacts", (), 0), ("id", ("properties", "id"), 1)]
-        assert catalog.entries["contacts"].metadata["properties", "name"]["tap-cool.hint"] == "a text"
-        assert "tap-cool.hint" not in catalog.entries["leads"].metadata["properties", "name"]
-
-
 class TestHooks:
-    def test_after_changes_records_and_leaves_them_out(self, tap: Tap) -> None:
-        tap.stream("contacts")(lambda: [{"id": 1}, {"id": 2}])
-
-        @tap.after("contacts")
-        def shout(record: dict[str, Any]) -> Any:
-            return {**record, "name": "!"} if record["id"] == 2 else None
-
-        assert sync(tap).records() == [{"id": 2, "name": "!"}]
-
     def test_a_bookmark_of_its_own(self, tap: Tap) -> None:
         tap.stream("contacts", replication_key="updated")(
             lambda: [{"id": 1, "updated": None, "created": "2026-01-02T00:00:00Z"}]

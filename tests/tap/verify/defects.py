@@ -122,6 +122,10 @@ LEGAL = (
 """What taps may do, though it looks odd; what one tap of tests may do at once."""
 
 
+RULES = ("records", "clean-run-has-no-errors", "about-is-printed", "sync-succeeds", "bookmark-advances")
+"""The rules of most reports of tests."""
+
+
 def write_config(path: Path) -> Path:
     """Write a config with secrets, and with texts that are none."""
     secrets = {"token": SECRET, "pat": "ghp-1234567", "key": "k-1234567", "door": "Sesame#17", "api_key": "p&ss-hush"}

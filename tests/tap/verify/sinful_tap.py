@@ -350,7 +350,7 @@ def orders(chosen, bookmarks, config):
             os.kill(os.getpid(), signal.SIGKILL)
         if "crashes" in sins and number == 70:
             record["nothing"]["at all"]
-        spoilt = {**SPOILT, "odd time": {"note": None, "updated_at": record["updated_at"].rstrip("Z")}}
+        spoilt = {**SPOILT, "odd time": {"note": None, "updated_at": str(record["updated_at"]).rstrip("Z")}}
         for sin, changes in spoilt.items():
             if (sin in sins and number == 7) or (f"half {sin}" in sins and number % 2):
                 record |= changes

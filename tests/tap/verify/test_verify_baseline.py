@@ -16,18 +16,12 @@ from balog.tap.verify import VerifyReport
 from balog.tap.verify.baseline import baseline_of, compare, fingerprint
 from balog.tap.verify.report import as_text
 from balog.tap.verify.report_formats import as_github, as_sarif
-from tests.tap.verify.defects import command, verified
+from tests.tap.verify.defects import RULES, command, verified
 
 SARIF = Draft4Validator(
     json.loads((Path(__file__).parent / "sarif" / "sarif-2.1.0-rtm.5.json").read_text()),
     format_checker=Draft4Validator.FORMAT_CHECKER,
 )
-RULES = ("records", "clean-run-has-no-errors", "about-is-printed", "sync-succeeds", "versions-are-activated")
-
-
-@pytest.fixture(scope="module")
-def report(config: Path) -> VerifyReport:
-    return verified(config, "doubled keys", "logs error", "no about", rules=RULES)
 
 
 def test_findings_of_the_baseline_are_known_and_others_new_or_gone(config: Path, report: VerifyReport) -> None:

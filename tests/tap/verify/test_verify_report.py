@@ -13,24 +13,9 @@ from balog.tap.verify import Options, VerifyReport, verify
 from balog.tap.verify.report import as_text
 from balog.tap.verify.testing import TapPractices, TapWarning
 from tests.ci_scripts import ci_script
-from tests.tap.verify.defects import command as tap_with
+from tests.tap.verify.defects import command
 
 write_schema = ci_script("config_schemas").write_schema
-
-
-@pytest.fixture(scope="module")
-def command(config: Path) -> list[str]:
-    """A tap with a doubled key, an ERROR in its log and no --about."""
-    return tap_with(config, "doubled keys", "logs error", "no about")
-
-
-OPTIONS = Options(rules=("records", "clean-run-has-no-errors", "about-is-printed", "bookmark-advances"))
-
-
-@pytest.fixture(scope="module")
-def report(command: list[str]) -> VerifyReport:
-    """What the rules of ``OPTIONS`` say of it."""
-    return verify(command, OPTIONS)
 
 
 def test_the_score_is_the_weight_of_what_is_kept(report: VerifyReport) -> None:
@@ -111,15 +96,15 @@ def test_a_stream_that_never_catches_up_can_be_told_by_its_figure(
     )
 
 
-def test_a_rule_or_group_that_does_not_exist_is_wrong_use(command: list[str]) -> None:
+def test_a_rule_or_group_that_does_not_exist_is_wrong_use(tap_command: list[str]) -> None:
     with pytest.raises(ConfigError, match="--skip: there is no rule 'x'"):
-        verify(command, Options(skip=("x",)))
+        verify(tap_command, Options(skip=("x",)))
 
 
 @pytest.fixture(scope="module")
-def tap_command(command: list[str]) -> list[str]:
+def tap_command(config: Path) -> list[str]:
     """As a user has it."""
-    return command
+    return command(config, "doubled keys", "logs error", "no about")
 
 
 class TestPracticesOfATap(TapPractices):
