@@ -40,7 +40,6 @@ _DRY_RUN = 1000  # failed events that a dry run reads without --limit
 @click.argument("spool", type=options.FilePath(path_type=Path), required=False)
 @click.option("--dead", "with_dead", is_flag=True, help="Also send the dead letters.")
 @click.option("--dry-run", is_flag=True, help="Print what waits; send nothing.")
-@options.seconds("--deadline", help="Stop after this time.  [default: when no sink has accepted an event for a minute]")
 @options.config("Broker's config that builds the sinks.")
 @click.option(
     "--failed", "url", metavar="URL", help="Instead of a spool: the topics with the events that a service rejected."
@@ -53,7 +52,6 @@ def command(
     spool: Path | None,
     with_dead: bool,
     dry_run: bool,
-    deadline: float | None,
     path: str | None,
     url: str | None,
     **of_failed: Any,
@@ -61,7 +59,8 @@ def command(
     """Send the events in SPOOL to their sinks, or the events that a service rejected to the service again.
 
     SPOOL is the folder of a broker's "spool". Events that a running broker holds are left to it. An event leaves the
-    spool when its sink has accepted it.
+    spool when its sink has accepted it. The command ends when nothing is left, or no sink has accepted an event for a
+    minute.
 
     \b
     balog replay spool --dry-run
@@ -71,10 +70,9 @@ def command(
 
     With --failed, each event keeps its id. An event that is rejected again stays in the topic, for a better patch.
     """
-    of_a_spool = with_dead or deadline is not None or path is not None
     if url is not None:
-        if spool is not None or of_a_spool:
-            raise click.UsageError("--failed replaces SPOOL, and does not go with --dead, --deadline or --config")
+        if spool is not None or with_dead or path is not None:
+            raise click.UsageError("--failed replaces SPOOL, and does not go with --dead or --config")
         _replay_failed(url, dry_run, **of_failed)
         return
     if spool is None or any(given is not None for given in of_failed.values()):
@@ -91,7 +89,7 @@ def command(
         for chosen in plans:
             chosen.backlog.events += _redrive(chosen.backlog)
     with StopSignals() as stop:
-        code = _send(spool, plans, deadline, stop.came)
+        code = _send(spool, plans, stop.came)
         for backlog in backlogs:
             if backlog.held:
                 held = counted(backlog.held, "event", "are")
@@ -158,18 +156,14 @@ def _redrive(backlog: Backlog) -> int:
         return 0
 
 
-def _send(spool: Path, plans: Sequence[Plan], deadline: float | None, should_stop: Callable[[], bool]) -> int:
-    until = None if deadline is None else time.monotonic() + deadline
+def _send(spool: Path, plans: Sequence[Plan], should_stop: Callable[[], bool]) -> int:
     here, code, sent = os.getcwd(), 0, 0
     by_cwd = sorted(plans, key=lambda item: item.cwd or "")
     for cwd, group in itertools.groupby(by_cwd, key=lambda item: item.cwd or ""):
         chosen = list(group)
         os.chdir(here)
         enter_folder(cwd or None, _report)
-        replay = SpoolReplay(spool, chosen, _report)
-        left = None if until is None else max(0.0, until - time.monotonic())
-        found = replay.run(left, should_stop)
-        for item, stats in zip(chosen, found):
+        for item, stats in zip(chosen, SpoolReplay(spool, chosen, _report).run(should_stop)):
             code = _report_result(item, stats) or code
             sent += stats.delivered
     os.chdir(here)

@@ -4,7 +4,7 @@ events from topics, calls the handlers that want them, and acks each event after
 
 from balog.consumers.consumer import Consumer, MessageConsumer, ReceivedEvent, consumer_config
 from balog.consumers.engine import Engine
-from balog.consumers.hooks import Hook, ObservedEngine, Work
+from balog.consumers.hooks import Hook, Work
 from balog.consumers.hub import ConsumerHub
 from balog.consumers.operator import ConsumerOperator
 from balog.consumers.outcomes import Halt, PartialFailure, Reject, Requeue, Retry
@@ -20,7 +20,6 @@ __all__ = [
     "Halt",
     "Hook",
     "MessageConsumer",
-    "ObservedEngine",
     "PartialFailure",
     "ReceivedEvent",
     "Reject",

@@ -145,7 +145,7 @@ class Engine(EngineSettings):
             return self._run_once(until_empty)
 
     def _run_once(self, until_empty: bool) -> EngineStats:
-        run = EngineRun(self, self, self.consumers, until_empty)
+        run = EngineRun(self, self.consumers, until_empty)
         self._run = run
         self._is_running = True
         try:

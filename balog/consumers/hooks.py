@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -12,37 +12,15 @@ from balog.common.errors import BalogError
 from balog.common.plugins import load_named, make, package_of
 from balog.consumers.consumer import Consumer
 from balog.consumers.error_text import error_line
-from balog.consumers.stats import EngineState, EngineStats
 from balog.event import Event
-from balog.topics import Received, Topics
+from balog.topics import Received
+
+if TYPE_CHECKING:
+    from balog.consumers.engine import Engine
 
 log = logging.getLogger("balog.consumers")
 
 Methods = tuple[Callable[..., Any], ...]
-
-
-class ObservedEngine(Protocol):
-    """The attributes of an :class:`~balog.consumers.Engine` that hooks may read."""
-
-    @property
-    def topics(self) -> Topics:
-        """The backend of the topics."""
-
-    @property
-    def group(self) -> str:
-        """The engine's group."""
-
-    @property
-    def consumers(self) -> list[tuple[str, Consumer]]:
-        """The consumers with the names of their topics."""
-
-    @property
-    def counts(self) -> EngineStats:
-        """The counters of the current run, or of the last one."""
-
-    @property
-    def state(self) -> EngineState:
-        """A snapshot of the engine."""
 
 
 class Work(Struct, frozen=True, dict=True):
@@ -66,13 +44,13 @@ class Hook:
     method and otherwise ignored: a hook can't fail an event.
     """
 
-    def started(self, engine: ObservedEngine) -> None:
+    def started(self, engine: Engine) -> None:
         """Called when a run begins."""
 
-    def stopped(self, engine: ObservedEngine) -> None:
+    def stopped(self, engine: Engine) -> None:
         """Called when a run is over."""
 
-    def tick(self, engine: ObservedEngine) -> None:
+    def tick(self, engine: Engine) -> None:
         """Called by the main loop, at least once a second."""
 
     def unreachable(self, topic: str, error: BalogError) -> None:

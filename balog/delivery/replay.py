@@ -24,7 +24,7 @@ from balog.event import decode
 from balog.sinks import AnySinkConfig, SinkConfig
 
 IDLE_SECONDS = 60.0
-"""Seconds without progress after which a replay without a deadline ends."""
+"""Seconds without progress after which a replay ends."""
 
 _STEP = 0.1
 _REDRIVE_BYTES = 4 << 20
@@ -238,19 +238,15 @@ class SpoolReplay:
             unfiltered = msgspec.structs.replace(config, where=None)  # type: ignore[type-var]
             self._workers.append(SinkWorker(unfiltered, notify, spool=SinkSpool(whole, backlog.folder)))
 
-    def run(self, deadline: float | None, should_stop: Callable[[], bool] = lambda: False) -> list[SinkStats]:
-        """Send until no events wait or the deadline has passed; without one, until no sink makes progress.
-
-        Args:
-            deadline: seconds.
+    def run(self, should_stop: Callable[[], bool] = lambda: False) -> list[SinkStats]:
+        """Send until no events wait, or no sink makes progress.
 
         Returns:
             The counters of each sink, in the order of the plans.
         """
-        until = float("inf") if deadline is None else time.monotonic() + deadline
         for worker in self._workers:
             worker.start()
-            worker.drain(until)
+            worker.drain(float("inf"))
         done, done_at = -1, time.monotonic()
         while any(worker.is_running for worker in self._workers):
             time.sleep(_STEP)
@@ -258,7 +254,7 @@ class SpoolReplay:
             sent = sum(stats.delivered + stats.dead for stats in (worker.stats() for worker in self._workers))
             if sent != done:
                 done, done_at = sent, now
-            if should_stop() or now >= until or (deadline is None and now - done_at >= IDLE_SECONDS):
+            if should_stop() or now - done_at >= IDLE_SECONDS:
                 for worker in self._workers:
                     worker.drain(now)
                 break

@@ -17,7 +17,6 @@ import msgspec
 from balog.common.backoff import BackoffSequence
 from balog.common.errors import ConfigError
 from balog.delivery.attempt import AttemptOutcome, reason_of
-from balog.delivery.backpressure import Backpressure
 from balog.delivery.connection import NEVER, SinkConnection
 from balog.delivery.event_queue import ENTRY_BYTES
 from balog.delivery.notices import SinkHealth, ThrottledNotices
@@ -33,6 +32,9 @@ GRACE = 0.5
 
 DISK_SECONDS = 1.0
 """Seconds that the end waits for a disk that hangs."""
+
+NO_PROGRESS_SECONDS = 1.0
+"""Seconds without progress after which a caller no longer waits for room in a full queue."""
 
 _BATCHES_PER_SPOOL = 4
 
@@ -83,7 +85,7 @@ class SinkWorker:
         self._spooler = (
             Spooler(self.name, spool, self.state, self._batching, self._notices, on_progress) if spool else None
         )
-        self._backpressure = Backpressure(self.state, self._spooler, self._health, put_timeout)
+        self._put_timeout = put_timeout
         self._on_pressure = on_pressure
         self._on_progress = on_progress
         self._put = 0
@@ -107,7 +109,7 @@ class SinkWorker:
         size = len(body) + ENTRY_BYTES
         is_pressing = False
         with self._lock:
-            if state.has_ended or (queue.memory + size > queue.limit and not self._backpressure.wait_for_room(size)):
+            if state.has_ended or (queue.memory + size > queue.limit and not self._wait_for_room(size)):
                 self._drop(number)
             else:
                 waiting, filled = queue.append(number, body, size), queue.bytes
@@ -122,6 +124,28 @@ class SinkWorker:
             state.last_number = number
         if is_pressing:
             self._on_pressure()
+
+    def _wait_for_room(self, size: int) -> bool:
+        """Wait until so many bytes fit into the queue, while the lock is held. Return False if that does not happen."""
+        state, queue, spooler = self.state, self._queue, self._spooler
+        while queue.memory + size > queue.limit and state.deadline is None and not state.has_ended:
+            can_spill = spooler is not None and not spooler.error
+            is_worth_waiting = self._put_timeout > 0 and (can_spill or not self._health.is_failing)
+            if not (is_worth_waiting and self._wait_for_progress(can_spill)):
+                return False
+        return not state.has_ended
+
+    def _wait_for_progress(self, can_spill: bool) -> bool:
+        """Wait until a batch was taken, failed or spooled. Return False if there is no point in waiting longer."""
+        state, began = self.state, time.monotonic()
+        progress = state.progress
+        has_moved = self._changed.wait_for(
+            lambda: state.progress != progress or (self._health.is_failing and not can_spill),
+            min(self._put_timeout, NO_PROGRESS_SECONDS),
+        )
+        # A sink without progress is not waited for again; a disk that stalls is.
+        self._put_timeout = self._put_timeout - (time.monotonic() - began) if has_moved or can_spill else 0.0
+        return has_moved or (can_spill and self._put_timeout > 0)
 
     def _drop(self, number: int) -> None:
         self.state.drop(1, number)

@@ -6,8 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from balog.consumers.hooks import Hook, ObservedEngine
-from balog.consumers.outcomes import Retry
+from balog.consumers import Engine, Hook, Retry
 from balog.event import Event
 
 STALL_SECONDS = 60.0
@@ -45,7 +44,7 @@ class TopicMerge(Hook):
         self._moved: dict[str, float] = {}
         self._is_over = False
 
-    def tick(self, engine: ObservedEngine) -> None:
+    def tick(self, engine: Engine) -> None:
         """Release the waiting threads when the engine stops."""
         if engine.state.draining and not self._is_over:
             with self._turn:

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from balog.common.errors import ConfigError
-from balog.delivery import Dispatcher, backpressure, event_queue, worker
+from balog.delivery import Dispatcher, event_queue, worker
 from balog.event import decode
 from balog.sinks import Batching, Retrying, SinkError, base
 from balog.sinks.store import StoreSinkConfig
@@ -389,7 +389,7 @@ class TestFailing:
     @pytest.mark.parametrize("how", ["fails", "hangs"])
     def test_a_sink_that_fails_or_hangs_is_not_waited_for_long(self, said, monkeypatch, how):
         monkeypatch.setattr(event_queue, "MAX_QUEUE_BYTES", 20_000)
-        monkeypatch.setattr(backpressure, "NO_PROGRESS_SECONDS", 0.1)
+        monkeypatch.setattr(worker, "NO_PROGRESS_SECONDS", 0.1)
         sink, config = probe()
         if how == "fails":
             sink.fails = SinkError("refused")

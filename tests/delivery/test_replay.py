@@ -106,23 +106,16 @@ class TestReplay:
         again = balog_replay(place.spool)
         assert (again.exit_code, again.stderr) == (0, "balog replay: no events wait\n")
 
-    def test_what_is_not_taken_stays(self, place):
+    def test_what_is_not_taken_stays(self, place, monkeypatch):
+        """It gives up when nothing moves."""
+        monkeypatch.setattr(replay, "IDLE_SECONDS", 0.3)
         place.leave()
-        done = balog_replay(place.spool, "--deadline", "0.3")
+        done = balog_replay(place.spool)
         assert done.exit_code == 1
         assert f"store {place.archive}: 100 events wait in {place.spool}" in done.stderr
         place.mend()
         assert balog_replay(place.spool).exit_code == 0
         assert place.arrived() == list(range(100))
-
-    def test_without_a_deadline_it_gives_up_when_nothing_moves(self, place, monkeypatch):
-        monkeypatch.setattr(replay, "IDLE_SECONDS", 0.3)
-        place.leave()
-        (backlog,) = replay.find_backlogs(place.spool)
-        (stats,) = replay.SpoolReplay(place.spool, [replay.Plan(backlog, place.config(), None)], place.said.append).run(
-            None
-        )
-        assert (stats.delivered, stats.spooled) == (0, 100)
 
     def test_a_filter_is_not_asked_again(self, place):
         """Given a sink whose filter is about the past, then what it took then is sent."""
@@ -257,10 +250,11 @@ class TestDeadLetters:
         (rest,) = folder.glob("*.jsonl")
         assert json.loads(rest.read_bytes())["raw"] == "?"
 
-    def test_until_they_are_sent_they_wait(self, place):
+    def test_until_they_are_sent_they_wait(self, place, monkeypatch):
+        monkeypatch.setattr(replay, "IDLE_SECONDS", 0.2)
         place.leave()
         place.bury(3)
-        assert balog_replay(place.spool, "--dead", "--deadline", "0.2").exit_code == 1
+        assert balog_replay(place.spool, "--dead").exit_code == 1
         place.mend()
         assert balog_replay(place.spool).exit_code == 0
         assert place.arrived() == [0, 1, 2]

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from balog.common.errors import ConfigError
-from balog.delivery import Dispatcher, backpressure, event_queue, segment, spooler, worker
+from balog.delivery import Dispatcher, event_queue, segment, spooler, worker
 from balog.delivery.dead_letters import SinkDeadLetters
 from balog.delivery.segment import LinesFile, Segment
 from balog.delivery.spool import SinkSpool, SpoolConfig
@@ -745,7 +745,7 @@ class TestKill:
 @pytest.mark.parametrize("during", ["settle", "spill"])
 def test_an_end_that_does_not_wait_for_a_slow_disk_counts_each_event_once(said, spool, monkeypatch, during):
     """Given a file operation that lasts while the broker ends, then no event is both dropped and something else."""
-    monkeypatch.setattr(backpressure, "NO_PROGRESS_SECONDS", 0.05)
+    monkeypatch.setattr(worker, "NO_PROGRESS_SECONDS", 0.05)
     monkeypatch.setattr(worker, "DISK_SECONDS", 0.05)
     monkeypatch.setattr(worker, "GRACE", 0.05)
     sink, config = probe(retry=QUICK, batch=Batching(age=0.01, events=50))
@@ -782,7 +782,7 @@ def test_every_event_is_accounted_for_whatever_happens(said, tmp_path, monkeypat
     chance = random.Random(seed)
     monkeypatch.setattr(event_queue, "MAX_QUEUE_BYTES", chance.choice([20_000, 1 << 20]))
     monkeypatch.setattr(spooler, "_RETRY_SECONDS", 0.01)
-    monkeypatch.setattr(backpressure, "NO_PROGRESS_SECONDS", 0.1)
+    monkeypatch.setattr(worker, "NO_PROGRESS_SECONDS", 0.1)
     monkeypatch.setattr(worker, "DISK_SECONDS", 0.1)
     spool = SpoolConfig(path=str(tmp_path / "spool"), max_bytes=chance.choice([1 << 16, 1 << 30]))
     taken: list[int] = []

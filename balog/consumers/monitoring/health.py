@@ -11,7 +11,8 @@ import msgspec
 
 from balog.common.errors import BalogError, ConfigError
 from balog.common.signals import signals_for_main_thread
-from balog.consumers.hooks import Hook, ObservedEngine
+from balog.consumers.engine import Engine
+from balog.consumers.hooks import Hook
 from balog.consumers.monitoring.metrics_hook import MetricsHook
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class Watch(Hook):
         self.metrics = metrics if metrics is not None else MetricsHook()
         self._address = read_address(listen)
         self._registry = self.metrics.registry()
-        self._engine: ObservedEngine | None = None
+        self._engine: Engine | None = None
         self._is_over = False
         self._server: PageServer | None = None
         self._lock = threading.Lock()
@@ -63,11 +64,11 @@ class Watch(Hook):
         """The hooks to pass to the engine."""
         return (self.metrics, self)
 
-    def started(self, engine: ObservedEngine) -> None:
+    def started(self, engine: Engine) -> None:
         """Report on this run from now on."""
         self._engine, self._is_over = engine, False
 
-    def stopped(self, engine: ObservedEngine) -> None:
+    def stopped(self, engine: Engine) -> None:
         """Report the end of the run."""
         self._is_over = True
 

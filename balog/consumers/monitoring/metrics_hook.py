@@ -12,7 +12,8 @@ from typing import Annotated, Any, ClassVar
 from msgspec.structs import replace
 
 from balog.common.stats import Stats, StatSample, counter, gauge
-from balog.consumers.hooks import Hook, ObservedEngine, Work
+from balog.consumers.engine import Engine
+from balog.consumers.hooks import Hook, Work
 from balog.consumers.monitoring.lag import MAX_AGE, Lag
 from balog.consumers.outcomes import PartialFailure, Requeue, Retry
 from balog.consumers.stats import EngineStats
@@ -89,12 +90,12 @@ class MetricsHook(Hook):
         self._by_topic: dict[str, TopicStats] = {}
         self._by_consumer: dict[tuple[str, str], tuple[ConsumerStats, _Durations]] = {}
         self._earlier = EngineStats()
-        self._engine: ObservedEngine | None = None
+        self._engine: Engine | None = None
         self._lag: Lag | None = None
 
     # -- as a hook ----------------------------------------------------------------------------------------------------
 
-    def started(self, engine: ObservedEngine) -> None:
+    def started(self, engine: Engine) -> None:
         """Initialize the counters with zero, so that a rate includes the first failure."""
         consumers = engine.consumers
         with self._lock:
@@ -104,7 +105,7 @@ class MetricsHook(Hook):
         self._engine = engine
         self._lag = Lag(engine.topics, (topic for topic, _ in consumers), engine.group, self._max_age)
 
-    def stopped(self, engine: ObservedEngine) -> None:
+    def stopped(self, engine: Engine) -> None:
         """Read no more from the engine: its topics may be closed."""
         self._engine = self._lag = None
         self._earlier.add(engine.counts)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Sequence
 
 from balog.consumers.queueing.delivery import MessageDelivery, Subscription
@@ -33,6 +32,7 @@ class InFlightMessages:
 
     Attributes:
         count: messages in flight.
+        changed: notified when there may be more room.
         is_held_back: a poller waits for the admission, so messages in flight should be settled soon.
     """
 
@@ -42,7 +42,7 @@ class InFlightMessages:
         self._bytes = 0
         self._batch = batch
         self._admission = admission
-        self._changed = threading.Condition(lock)
+        self.changed = threading.Condition(lock)
 
     @property
     def is_full(self) -> bool:
@@ -61,19 +61,6 @@ class InFlightMessages:
         self.is_held_back = room <= 0
         return max(0, min(room, most)), rest
 
-    def wait(self, seconds: float | None = None) -> None:
-        """Wait until there may be more room."""
-        self._changed.wait(seconds)
-
-    def wake_all(self) -> None:
-        """Wake every poller that waits."""
-        self._changed.notify_all()
-
-    def wake_held_back(self) -> None:
-        """Wake pollers that wait for the admission."""
-        if self.is_held_back:
-            self._changed.notify_all()
-
     def add(self, subscription: Subscription, received: Sequence[Received], until: float) -> list[MessageDelivery]:
         """Add messages: from now on their leases are extended."""
         deliveries = [MessageDelivery(subscription, message, until) for message in received]
@@ -91,10 +78,4 @@ class InFlightMessages:
                 self.count -= 1
                 self._bytes -= len(delivery.message.body)
         if was_full:
-            self._changed.notify_all()
-
-    def sleep(self, seconds: float, is_stopping: Callable[[], bool]) -> None:
-        """Wait for ``seconds``, or until the run stops."""
-        end = time.monotonic() + seconds
-        while not is_stopping() and (rest := end - time.monotonic()) > 0:
-            self._changed.wait(rest)
+            self.changed.notify_all()

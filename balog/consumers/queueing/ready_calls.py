@@ -20,74 +20,51 @@ class ReadyCalls:
 
     Attributes:
         tasks: the number of tasks in all ready calls.
+        changed: notified when a worker thread may find a call.
     """
 
     def __init__(
         self, lock: threading.Lock, queues: Mapping[Handler, ConsumerQueue], wake_loop: Callable[[], object]
     ) -> None:
         self.tasks = 0
-        self._changed = threading.Condition(lock)
+        self.changed = threading.Condition(lock)
         self._queues = queues
         self._wake_loop = wake_loop
-        self._calls: deque[HandlerCall] = deque()
-        self._async_calls: deque[HandlerCall] = deque()
+        self._calls: dict[bool, deque[HandlerCall]] = {False: deque(), True: deque()}  # by whether they are async
         self._alone: HandlerCall | None = None
         self._wait_to_be_alone: deque[HandlerCall] = deque()
 
-    def add(self, call: HandlerCall) -> None:
-        """Add a call behind all others."""
+    def add(self, call: HandlerCall, *, is_first: bool = False) -> None:
+        """Add a call behind all others, or before them."""
         self.tasks += len(call.tasks)
-        if call.handler.is_async:
-            self._async_calls.append(call)
-            if len(self._async_calls) == 1:
-                self._wake_loop()
-        else:
-            self._calls.append(call)
-            self._changed.notify()
-
-    def take(self) -> HandlerCall | None:
-        """Return the next call for a worker thread; None when there is none now."""
-        return self._next(self._calls)
-
-    def take_async(self) -> HandlerCall | None:
-        """Return the next call for the event loop; None when there is none now."""
-        return self._next(self._async_calls)
-
-    def wait(self) -> None:
-        """Wait until a call is added."""
-        self._changed.wait()
-
-    def wake_all(self) -> None:
-        """Wake every thread that waits."""
-        self._changed.notify_all()
+        is_async = call.handler.is_async
+        calls = self._calls[is_async]
+        calls.appendleft(call) if is_first else calls.append(call)
+        if not is_async:
+            self.changed.notify()
+        elif is_first or len(calls) == 1:
+            self._wake_loop()
 
     def end(self, call: HandlerCall) -> None:
         """Add the calls that waited for the end of this one."""
         queue = self._queues[call.handler]
         if queue.over_limit:
-            self._add_first(queue.over_limit.popleft())
+            self.add(queue.over_limit.popleft(), is_first=True)
         if call is self._alone:
             self._alone = None
             if self._wait_to_be_alone:
-                self._add_first(self._wait_to_be_alone.popleft())
+                self.add(self._wait_to_be_alone.popleft(), is_first=True)
 
     def clear(self) -> None:
         """Drop all calls."""
-        self._calls.clear()
-        self._async_calls.clear()
+        for calls in self._calls.values():
+            calls.clear()
         self._wait_to_be_alone.clear()
         self.tasks = 0
 
-    def _add_first(self, call: HandlerCall) -> None:
-        self.tasks += len(call.tasks)
-        if call.handler.is_async:
-            self._async_calls.appendleft(call)
-            self._wake_loop()
-        else:
-            self._calls.appendleft(call)
-            self._changed.notify()
-
-    def _next(self, calls: deque[HandlerCall]) -> HandlerCall | None:
+    def take(self, is_async: bool) -> HandlerCall | None:
+        """Return the next call for the event loop, or for a worker thread; None when there is none now."""
+        calls = self._calls[is_async]
         while calls:
             call = calls.popleft()
             self.tasks -= len(call.tasks)

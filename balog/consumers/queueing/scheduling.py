@@ -18,7 +18,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from balog.consumers.queueing.consumer_queue import ConsumerQueue
-from balog.consumers.queueing.deadlines import Deadlines
 from balog.consumers.queueing.delivery import HandlerCall, HandlerTask, MessageDelivery, Subscription
 from balog.consumers.queueing.in_flight import Admission, InFlightMessages
 from balog.consumers.queueing.ready_calls import ReadyCalls
@@ -91,7 +90,7 @@ class Schedule:
         self._queues = {each: ConsumerQueue(each) for one in subscriptions for each in one.all_handlers}
         self._ready = ReadyCalls(self._lock, self._queues, wake_loop)
         self._timers = Timers(wake_main)
-        self._deadlines = Deadlines(self._timers)
+        self._overdue: list[HandlerCall] = []
         self.settlements = SettlementQueue(self._lock, settle_at, self._is_quiet, lambda: self.stopping)
 
     # -- receiving ----------------------------------------------------------------------------------------------------
@@ -113,7 +112,7 @@ class Schedule:
                 room = capacity + ahead - self._pending
                 if room <= ahead // 2:
                     self._wake_at = max(self._wake_at, capacity + ahead - ahead // 2 - 1)
-                    self._in_flight.wait()
+                    self._in_flight.changed.wait()
                     continue
                 allowed, rest = self._in_flight.room()
                 if allowed:
@@ -121,7 +120,7 @@ class Schedule:
                 if rest is None or not (self.running or self._ready.tasks):
                     self._launch_forming(self.subscriptions)  # they would wait for events that can't come
                 self.settlements.hurry()
-                self._in_flight.wait(rest)
+                self._in_flight.changed.wait(rest)
             return 0
 
     @property
@@ -142,13 +141,12 @@ class Schedule:
     def _wake_pollers(self) -> None:
         if self._pending <= self._wake_at:
             self._wake_at = -1
-            self._in_flight.wake_all()
+            self._in_flight.changed.notify_all()
 
     def sleep(self, seconds: float) -> bool:
         """Wait for ``seconds``, or until the run stops; False when it does."""
         with self._lock:
-            self._in_flight.sleep(seconds, lambda: self.stopping)
-            return not self.stopping
+            return not self._in_flight.changed.wait_for(lambda: self.stopping, seconds)
 
     def hold(self, subscription: Subscription, received: Sequence[Received], until: float) -> list[MessageDelivery]:
         """Add messages to those in flight: from now on their leases are extended.
@@ -238,19 +236,18 @@ class Schedule:
         """Wait for a call to run in a worker thread; None when the thread should end."""
         with self._lock:
             while not (self.stopping or is_retired()):
-                call = self._begin(self._ready.take)
-                if call is not None:
+                if (call := self._begin(is_async=False)) is not None:
                     return call
-                self._ready.wait()
+                self._ready.changed.wait()
             return None
 
     def take_async(self) -> HandlerCall | None:
         """Return a call to run in the event loop; None when there is none now."""
         with self._lock:
-            return None if self.stopping else self._begin(self._ready.take_async)
+            return None if self.stopping else self._begin(is_async=True)
 
-    def _begin(self, take: Callable[[], HandlerCall | None]) -> HandlerCall | None:
-        call = take()
+    def _begin(self, is_async: bool) -> HandlerCall | None:
+        call = self._ready.take(is_async)
         if call is None:
             self._wake_pollers()  # a call waits for another one's end, which leaves room
             return None
@@ -262,7 +259,7 @@ class Schedule:
             task.delivery.running += 1
             self._note_begun(task.delivery)
         if call.handler.timeout is not None:
-            self._deadlines.set(queue, call, call.handler.timeout)
+            self._set_deadline(call, call.handler.timeout)
         return call
 
     def _note_begun(self, delivery: MessageDelivery) -> None:
@@ -315,7 +312,8 @@ class Schedule:
             for key, of_key in retries.items():
                 self._end_call(queue, key, of_key)
             self._ready.end(call)
-        self._in_flight.wake_held_back()
+        if self._in_flight.is_held_back:
+            self._in_flight.changed.notify_all()
         self._wake_pollers()
         self.settlements.hurry()
 
@@ -367,21 +365,36 @@ class Schedule:
 
     # -- deadlines ----------------------------------------------------------------------------------------------------
 
-    def run_timers(self) -> float | None:
-        """Run what is due and return the seconds until the next timer; None when there is none."""
-        with self._lock:
-            return self._timers.run()
+    def run_timers(self) -> tuple[float | None, list[HandlerCall]]:
+        """Run what is due.
 
-    def take_overdue(self) -> list[HandlerCall]:
-        """Return the calls that passed their deadline since the last time."""
+        Returns:
+            The seconds until the next timer, None when there is none; and the calls that passed their deadline since
+            the last time.
+        """
         with self._lock:
-            return self._deadlines.take_overdue()
+            rest = self._timers.run()
+            overdue, self._overdue = self._overdue, []
+            return rest, overdue
 
     def allow(self, call: HandlerCall, seconds: float) -> None:
         """Extend the deadline of a call that was asked to end."""
         with self._lock:
             call.is_expired = True
-            self._deadlines.set(self._queues[call.handler], call, seconds)
+            self._set_deadline(call, seconds)
+
+    def _set_deadline(self, call: HandlerCall, seconds: float) -> None:
+        call.deadline = time.monotonic() + seconds
+        self._plan_deadline(self._queues[call.handler], call.deadline)
+
+    def _plan_deadline(self, queue: ConsumerQueue, deadline: float) -> None:
+        self._timers.add_once((queue, "deadline"), deadline, partial(self._find_overdue, queue))
+
+    def _find_overdue(self, queue: ConsumerQueue) -> None:
+        now = time.monotonic()
+        self._overdue += [call for call in queue.running if call.deadline <= now]
+        if later := [call.deadline for call in queue.running if call.deadline > now]:
+            self._plan_deadline(queue, min(later))
 
     # -- settled messages ---------------------------------------------------------------------------------------------
 
@@ -429,9 +442,8 @@ class Schedule:
             for subscription in self.subscriptions:
                 for delivery in subscription.held.values():
                     self._leave(delivery)
-            self._ready.wake_all()
-            self._in_flight.wake_all()
-            self.settlements.wake_all()
+            for waiting in (self._ready, self._in_flight, self.settlements):
+                waiting.changed.notify_all()
 
     def close(self) -> int:
         """Stop waiting for running calls and return their number."""

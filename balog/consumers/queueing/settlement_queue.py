@@ -26,6 +26,9 @@ class SettlementQueue:
         batch: deliveries that are settled without waiting for more.
         is_urgent: whether waiting for more deliveries is useless now.
         is_stopping: whether the run stops.
+
+    Attributes:
+        changed: notified when a settler thread may go on.
     """
 
     def __init__(
@@ -36,7 +39,7 @@ class SettlementQueue:
         is_stopping: Callable[[], bool],
     ) -> None:
         self._lock = lock
-        self._changed = threading.Condition(lock)
+        self.changed = threading.Condition(lock)
         self._batch = batch
         self._is_urgent = is_urgent
         self._is_stopping = is_stopping
@@ -55,7 +58,7 @@ class SettlementQueue:
             if len(self._concluded) == 1:
                 self._start_clock(not self._partial)
             elif len(self._concluded) % self._batch == 0:
-                self._changed.notify()
+                self.changed.notify()
 
     def add_partial(self, delivery: MessageDelivery) -> None:
         """Have the ledger record a delivery's progress soon, because its message may stay in flight for long."""
@@ -66,11 +69,7 @@ class SettlementQueue:
     def hurry(self) -> None:
         """Settle now if waiting for more deliveries is useless."""
         if self._concluded and self._is_urgent():
-            self._changed.notify()
-
-    def wake_all(self) -> None:
-        """Wake every settler thread."""
-        self._changed.notify_all()
+            self.changed.notify()
 
     # -- for the settler ----------------------------------------------------------------------------------------------
 
@@ -84,13 +83,14 @@ class SettlementQueue:
             while True:
                 if self._concluded or self._partial:
                     rest = self._oldest + MAX_AGE - time.monotonic()
-                    if rest <= 0 or self._is_stopping() or self._is_batch():
+                    is_batch = len(self._concluded) >= self._batch or (self._concluded and self._is_urgent())
+                    if rest <= 0 or self._is_stopping() or is_batch:
                         return self._take()
-                    self._changed.wait(rest)
+                    self.changed.wait(rest)
                 elif self._is_closed:
                     return None
                 else:
-                    self._changed.wait()
+                    self.changed.wait()
 
     def put_back(self, concluded: Sequence[MessageDelivery]) -> None:
         """Put deliveries back that could not be settled."""
@@ -103,22 +103,18 @@ class SettlementQueue:
         """Make ``wait`` return None once nothing is left to settle."""
         with self._lock:
             self._is_closed = True
-            self._changed.notify_all()
+            self.changed.notify_all()
 
     def _start_clock(self, is_first: bool) -> None:
         if is_first:
             self._oldest = time.monotonic()
-            self._changed.notify()
-
-    def _is_batch(self) -> bool:
-        concluded = len(self._concluded)
-        return concluded >= self._batch or (concluded > 0 and self._is_urgent())
+            self.changed.notify()
 
     def _take(self) -> tuple[list[MessageDelivery], list[LedgerEntry]]:
         limit = self._batch * MAX_BATCHES
         concluded, self._concluded = self._concluded[:limit], self._concluded[limit:]
         if self._concluded:
-            self._changed.notify()
+            self.changed.notify()
         entries = []
         for delivery in self._partial:
             if not delivery.is_concluded:  # the entries of a concluded one are recorded with the rest

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from balog.common.errors import BalogError, ConfigError, TopicError, TopicNotFoundError
 from balog.consumers.consumer import Consumer
-from balog.consumers.hooks import HookCalls, ObservedEngine
+from balog.consumers.hooks import HookCalls
 from balog.consumers.ledgers.ledger import Ledger, remembers
 from balog.consumers.queueing.delivery import Handler, Subscription
 from balog.consumers.queueing.scheduling import Schedule
@@ -61,19 +61,17 @@ class EngineRun:
     left, for that. Only the main thread starts and ends threads, and it is free to handle signals.
 
     Args:
-        engine: passed to hooks.
+        settings: the engine's; passed to hooks as the engine.
         consumers: the consumers with the names of their topics.
         until_empty: end when nothing is left, and do not wait for a topic that can't be reached.
     """
 
     def __init__(
         self,
-        engine: ObservedEngine,
         settings: EngineSettings,
         consumers: Sequence[tuple[str, Consumer]],
         until_empty: bool,
     ) -> None:
-        self._engine = engine
         self._settings = settings
         self._consumers = consumers
         self._until_empty = until_empty
@@ -89,7 +87,6 @@ class EngineRun:
         self._stats = EngineStats()
         self._subscriptions = self._subscribe()
         self.topics: list[Topic] = [one.topic for one in self._subscriptions]
-        self._owns_ledger = settings.ledger is None
         self._ledger = settings.ledger if settings.ledger is not None else _default_ledger(settings)
         has_queues = not all(topic.keeps_groups for topic in self.topics)
         self._schedule = Schedule(
@@ -199,7 +196,7 @@ class EngineRun:
         self._wake_read, self._wake_write = os.pipe()
         os.set_blocking(self._wake_read, False)
         os.set_blocking(self._wake_write, False)
-        self._hooks.call(self._hooks.started, self._engine)
+        self._hooks.call(self._hooks.started, self._settings)
         workers = HandlerWorkerPool(self._schedule, self._caller, self._settings.concurrency)
         try:
             for thread in self._settler.threads:
@@ -213,7 +210,7 @@ class EngineRun:
             self._fail(error)
         finally:
             self._end(signal_wake)
-            self._hooks.call(self._hooks.stopped, self._engine)
+            self._hooks.call(self._hooks.stopped, self._settings)
             write, self._wake_write = self._wake_write, -1
             os.close(write)
             os.close(self._wake_read)
@@ -249,8 +246,8 @@ class EngineRun:
 
     def _turn(self, signal_wake: int | None, longest: float = MAX_TURN) -> None:
         """Run what is due, then wait."""
-        rest = self._schedule.run_timers()
-        for call in self._schedule.take_overdue():
+        rest, overdue = self._schedule.run_timers()
+        for call in overdue:
             self._caller.overrun(call)
         hung, limit = self._schedule.hung, self._settings.concurrency
         if hung > limit and not self._schedule.stopping:
@@ -261,7 +258,7 @@ class EngineRun:
                 )
             )
         self._failure_log.sum_up()
-        self._hooks.call(self._hooks.tick, self._engine)
+        self._hooks.call(self._hooks.tick, self._settings)
         self._alive = time.monotonic()
         watched = [self._wake_read] if signal_wake is None else [self._wake_read, signal_wake]
         readable, _, _ = select.select(watched, (), (), longest if rest is None else min(rest, longest))
@@ -307,7 +304,7 @@ class EngineRun:
         if self._keeper.thread.is_alive():
             self._keeper.thread.join(JOIN_TIMEOUT)
         self._failure_log.sum_up(at_once=True)
-        if self._owns_ledger:
+        if self._settings.ledger is None:
             self._ledger.close()
 
     def _fail(self, error: BaseException) -> None:

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 
 from balog.common.errors import BalogError, SinkError
-from balog.consumers import Hook, MessageConsumer, ObservedEngine, ReceivedEvent, Reject, Requeue
+from balog.consumers import Engine, Hook, MessageConsumer, ReceivedEvent, Reject, Requeue
 from balog.consumers.monitoring.failures import FailureEvents
 from balog.consumers.routing import causes
 from balog.delivery.notices import SinkHealth, ThrottledNotices
@@ -93,7 +93,7 @@ class CallbackConsumer(MessageConsumer, Hook):
             return 0 if held else 1, MAX_PAUSE
         return self.window - held if held <= self.window // 2 and size < MAX_WINDOW_BYTES else 0, MAX_PAUSE
 
-    def tick(self, engine: ObservedEngine) -> None:
+    def tick(self, engine: Engine) -> None:
         """Abort requests that take too long, and read secrets again if that is due."""
         self._endpoint.abort()
         self._endpoint.refresh()
