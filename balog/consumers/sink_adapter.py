@@ -17,6 +17,7 @@ from balog.delivery.connection import SinkConnection
 from balog.delivery.notices import SinkHealth, ThrottledNotices
 from balog.delivery.stats import SinkStats
 from balog.event import Event, encode
+from balog.event.batches import split
 from balog.sinks.base import Delivery, Sink, SinkConfig, SinkError
 
 CLOSE_SECONDS = 5.0
@@ -93,7 +94,7 @@ class SinkAdapter:
             Halt: the sink can't be opened: its config became invalid, or packages are missing.
         """
         batch = [Delivery(event, encode(event)) for event in events]
-        parts = _parts(batch, self._config.batch.bytes)
+        parts = split(batch, lambda delivery: len(delivery.body), self._config.batch.bytes)
         failed: dict[str, str | BaseException] = {}
         with self._entered() as (sink, failures):
             for part in parts:
@@ -217,17 +218,3 @@ class SinkAdapter:
             self.close()
         except SinkError as error:
             complain(f"{self.name}: {error}")
-
-
-def _parts(batch: Sequence[Delivery], most: int) -> Iterator[list[Delivery]]:
-    """Split a batch by the size of its events, approximately; a larger event is a part by itself."""
-    part: list[Delivery] = []
-    size = 0
-    for delivery in batch:
-        if part and size + len(delivery.body) > most:
-            yield part
-            part, size = [], 0
-        part.append(delivery)
-        size += len(delivery.body)
-    if part:
-        yield part

@@ -14,8 +14,9 @@ from balog.common.errors import ConfigError
 from balog.common.http import CaFile, HttpClient, HttpStatusError, Timeout, Url
 from balog.common.secrets import Secret
 from balog.event import Event
+from balog.event.batches import split
 from balog.sinks.base import Delivery, SinkError, SinkGuarantee
-from balog.sinks.http_sink import PartialDeliveries, RequestErrors, split
+from balog.sinks.http_sink import PartialDeliveries, RequestErrors
 from balog.sinks.measuring.datadog_agent import Agent, AgentClient
 from balog.sinks.measuring.datadog_json import (
     CountedSeconds,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, TypeVar
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Annotated
 
 from msgspec import Meta
 
@@ -18,7 +18,6 @@ _MAX_PARTIAL = 20_000
 _SOUNDS_SECRET = re.compile(r"auth|cookie|key|password|secret|signature|token", re.IGNORECASE)
 _OURS = frozenset({"host", "connection", "content-length", "content-type", "content-encoding", "transfer-encoding"})
 
-Item = TypeVar("Item")
 
 _Name = Annotated[str, Meta(min_length=1, max_length=200)]
 _Value = Annotated[str, Meta(max_length=8000)]
@@ -68,22 +67,6 @@ def reveal_headers(headers: Mapping[str, str | Secret], *, ours: str | None = No
             raise ConfigError('is a secret; give {"env": "NAME"} or {"file": "PATH"}', path=f"headers.{name}")
         found[name] = value.reveal(f"headers.{name}") if isinstance(value, Secret) else value
     return found
-
-
-def split(
-    items: Iterable[Item], size_of: Callable[[Item], int], most_bytes: int, most_items: int | None = None
-) -> Iterator[list[Item]]:
-    """Yield items in as few parts as their order allows; joined with a byte between two, each has ``most_bytes``."""
-    part: list[Item] = []
-    size = 0
-    for item in items:
-        if part and (size + size_of(item) > most_bytes or len(part) == most_items):
-            yield part
-            part, size = [], 0
-        part.append(item)
-        size += size_of(item) + 1
-    if part:
-        yield part
 
 
 class RequestErrors:

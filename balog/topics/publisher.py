@@ -11,6 +11,7 @@ from msgspec import Raw
 
 from balog.common.errors import EventError, MessageError
 from balog.event import FACILITY_VERSION, MAX_EVENT_BYTES, Event, Level, check_keys, decode, encode
+from balog.event.batches import split
 from balog.registry import Registry, SchemaViolation, UnknownTypeError, UnknownVersionError, open_registry
 from balog.registry.json_schema import JsonValidator
 from balog.topics.base import Message, Topic
@@ -90,22 +91,15 @@ class MessageBatch(NamedTuple):
 
 def publish_all(topic: Topic, messages: Iterable[Message], refuse: Refuse) -> Iterator[MessageBatch]:
     """Publish messages in batches, and yield the counts of each batch after the topic has stored it."""
-    batch: list[Message] = []
-    size = refused = 0
+    refused = 0
 
     def count(message: Message, error: MessageError) -> None:
         nonlocal refused
         refused += 1
         refuse(message, error)
 
-    for message in messages:
-        batch.append(message)
-        size += len(message.body)
-        if len(batch) >= _BATCH or size >= _BATCH_BYTES:
-            new = sum(publish_parts(topic.publish, batch, count))
-            yield MessageBatch(len(batch) - refused, new)
-            batch, size, refused = [], 0, 0
-    if batch:
+    for batch in split(messages, lambda message: len(message.body), _BATCH_BYTES, _BATCH):
+        refused = 0
         new = sum(publish_parts(topic.publish, batch, count))
         yield MessageBatch(len(batch) - refused, new)
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from balog.common.token_bucket import TokenBucket
-from balog.sinks.http_sink import split
+from balog.event.batches import split
 from balog.sinks.measuring.measures import Kind, Measure, format_number
 
 _MAX_KNOWN = 10_000

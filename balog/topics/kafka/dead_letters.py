@@ -15,6 +15,7 @@ from msgspec import structs
 
 from balog.common.errors import MessageError, TopicError
 from balog.event import MAX_EVENT_BYTES
+from balog.event.batches import split
 from balog.topics.base import DeadLetter, GivenUp
 from balog.topics.kafka.clients import Clients
 from balog.topics.kafka.partition import FetchedMessage
@@ -109,22 +110,11 @@ class DeadLetters:
 
     def redrive(self, decide: Callable[[DeadLetter], bytes | None], limit: int | None) -> int:
         """Write dead letters to the group's retry topic in batches, then delete them here."""
-        back = size = 0
-        batch: list[tuple[StoredDeadLetter, bytes]] = []
-        for dead_letter in self._stored(limit):
-            body = decide(dead_letter.dead_letter)
-            if body is None:
-                continue
-            batch.append((dead_letter, body))
-            size += len(body)
-            if len(batch) >= _AT_ONCE or size >= _BYTES_AT_ONCE:
-                back += self._send_back(batch)
-                batch, size = [], 0
-        return back + self._send_back(batch)
+        decided = ((stored, decide(stored.dead_letter)) for stored in self._stored(limit))
+        chosen = ((stored, body) for stored, body in decided if body is not None)
+        return sum(map(self._send_back, split(chosen, lambda pair: len(pair[1]), _BYTES_AT_ONCE, _AT_ONCE)))
 
     def _send_back(self, batch: Sequence[tuple[StoredDeadLetter, bytes]]) -> int:
-        if not batch:
-            return 0
         self.make_retry()
         again = []
         for stored, body in batch:

@@ -9,10 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from msgspec import Struct
-
 from balog.common.errors import TopicError
-from balog.topics.base import DeadLetter
+from balog.topics.base import DeadLetter, GivenUp
 from balog.topics.sqs.account import Account
 from balog.topics.sqs.codec import Parcel, lossy_attribute, number_attribute, read_attribute
 from balog.topics.sqs.packing import Packing, read_receipt
@@ -30,16 +28,6 @@ _NUMBER = re.compile("[0-9]{1,9}")
 
 _MAX_NAME = 80
 _SUFFIX = "-dead"
-
-
-class Death(Struct, frozen=True):
-    """The reason and consumers of a given-up message; see :class:`balog.topics.DeadLetter`."""
-
-    group: str
-    reason: str
-    attempts: int
-    consumers: tuple[str, ...]
-    traceback: str
 
 
 def dead_name(name: str) -> str:
@@ -77,8 +65,8 @@ class DeadQueue:
             self._known = Queue(self.account, name, f"{self.source.label}, dead letters in {name}")
         return self._known
 
-    def bury(self, dead: Sequence[tuple[Parcel, Death, str]]) -> None:
-        """Send messages with their failures, cut to the queue's limit.
+    def bury(self, group: str, dead: Sequence[tuple[Parcel, GivenUp, str]]) -> None:
+        """Send messages of a group with their failures, cut to the queue's limit.
 
         Args:
             dead: messages with their failure and a unique id.
@@ -92,7 +80,7 @@ class DeadQueue:
         limit = queue.max_bytes()
         # Each has a group of its own: in a FIFO queue, no dead letter blocks another.
         queue.send(
-            [OutgoingMessage(self._inscribe(parcel, death, limit), unique, unique) for parcel, death, unique in dead]
+            [OutgoingMessage(self._inscribe(parcel, group, why, limit), unique, unique) for parcel, why, unique in dead]
         )
 
     def count(self) -> int:
@@ -123,20 +111,20 @@ class DeadQueue:
             token=str(raw["MessageId"]),
         )
 
-    def _inscribe(self, parcel: Parcel, death: Death, limit: int) -> Parcel:
+    def _inscribe(self, parcel: Parcel, group: str, why: GivenUp, limit: int) -> Parcel:
         fields = {
             _TOPIC: lossy_attribute(self.source.name, _MAX_NAME),
-            _GROUP: lossy_attribute(death.group, _SHORT_REASON_BYTES),
-            _ATTEMPTS: number_attribute(death.attempts),
-            _REASON: lossy_attribute(death.reason, _REASON_BYTES),
-            _CONSUMERS: lossy_attribute(_join(death.consumers), _CONSUMERS_BYTES),
-            _TRACEBACK: lossy_attribute(death.traceback, _TRACEBACK_BYTES),
+            _GROUP: lossy_attribute(group, _SHORT_REASON_BYTES),
+            _ATTEMPTS: number_attribute(why.received.attempts),
+            _REASON: lossy_attribute(why.reason, _REASON_BYTES),
+            _CONSUMERS: lossy_attribute(_join(why.consumers), _CONSUMERS_BYTES),
+            _TRACEBACK: lossy_attribute(why.traceback, _TRACEBACK_BYTES),
         }
         whole = self.packing.fit(_with(parcel, fields), limit)
         if whole.size <= limit:
             return whole
         bare = Parcel(whole.text, {name: value for name, value in whole.attributes.items() if name not in fields})
-        reason = lossy_attribute(death.reason, _SHORT_REASON_BYTES)
+        reason = lossy_attribute(why.reason, _SHORT_REASON_BYTES)
         for attributes in ({**fields, _REASON: reason, _CONSUMERS: None, _TRACEBACK: None}, {}):
             tried = _with(bare, attributes)
             if tried.size <= limit:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Collection, Generator, Iterator, Sequence
+from collections.abc import Collection, Generator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from balog.common.backoff import Backoff
 from balog.common.errors import MessageError, TopicError
+from balog.event.batches import split
 from balog.topics.sqs.account import Account
 from balog.topics.sqs.codec import Parcel
 from balog.topics.sqs.errors import AwsError, short_code
@@ -140,7 +141,7 @@ class Queue:
         Raises:
             AwsError: some were rejected; those before them are in the queue.
         """
-        for batch in self._batches(outgoing):
+        for batch in split(outgoing, lambda one: one.parcel.size, _REQUEST_BYTES, ENTRIES):
             self._send(batch)
 
     def delete(self, handles: Sequence[str]) -> list[bool]:
@@ -171,18 +172,6 @@ class Queue:
         finally:
             with suppress(TopicError):  # their leases expire
                 self.hide([handle for handle in held if handle not in gone], 0.0)
-
-    def _batches(self, outgoing: Sequence[OutgoingMessage]) -> Iterator[list[OutgoingMessage]]:
-        batch: list[OutgoingMessage] = []
-        size = 0
-        for one in outgoing:
-            if batch and (len(batch) == ENTRIES or size + one.parcel.size > _REQUEST_BYTES):
-                yield batch
-                batch, size = [], 0
-            batch.append(one)
-            size += one.parcel.size
-        if batch:
-            yield batch
 
     def _send(self, batch: list[OutgoingMessage]) -> None:
         entries: list[dict[str, Any]] = []

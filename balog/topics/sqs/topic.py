@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from typing import Any, ClassVar, Literal
 
+from msgspec.structs import replace
+
 from balog.common.errors import TopicError
 from balog.topics.base import (
     DEFAULT_LEASE,
@@ -24,7 +26,7 @@ from balog.topics.base import (
 )
 from balog.topics.sqs.claim_check import Lost
 from balog.topics.sqs.codec import REDRIVE, Parcel, number_attribute
-from balog.topics.sqs.dead_letters import DeadQueue, Death
+from balog.topics.sqs.dead_letters import DeadQueue
 from balog.topics.sqs.packing import Packing, Receipt, message_group, read_receipt, token
 from balog.topics.sqs.queue import ENTRIES, OutgoingMessage, Queue
 
@@ -145,19 +147,18 @@ class SqsTopic(Topic):
         for start in range(0, len(given_up), ENTRIES):  # a long call must not outlast the lease
             part = given_up[start : start + ENTRIES]
             held = self._hide([one.received for one in part], DEFAULT_LEASE)  # drops stale receipts
-            dead: list[tuple[Parcel, Death, str]] = []
+            dead: list[tuple[Parcel, GivenUp, str]] = []
             handles: list[str] = []
             for one in itertools.compress(part, held):
                 receipt = read_receipt(one.received)
                 why = f"{receipt.problem}; {one.reason}" if receipt.problem else one.reason
-                death = Death(group, why, one.received.attempts, one.consumers, one.traceback)
                 # An id for each dead letter: the message may have been dead-lettered before, and a FIFO queue drops an
                 # id that it received in the last five minutes.
                 unique = hashlib.sha256(receipt.handle.encode()).hexdigest()
-                dead.append((self._packing.repack(one.received, receipt), death, unique))
+                dead.append((self._packing.repack(one.received, receipt), replace(one, reason=why), unique))
                 handles.append(receipt.handle)
             if dead:
-                self._dead.bury(dead)
+                self._dead.bury(group, dead)
                 changed += sum(self._queue.delete(handles))
         return changed
 
