@@ -58,21 +58,16 @@ class Spooler:
 
     # From memory to disk
 
-    def spill_due(self, is_failing: bool) -> None:
-        """Write events to disk if the window, a failing sink or the queue's size demands it."""
+    def spill_due(self, is_urgent: bool) -> None:
+        """Write events to disk if that is urgent, or the window or the queue's size demands it.
+
+        Nothing is written for a second after a write failed.
+        """
         state, now = self._state, time.monotonic()
         with state.changed:
             first, due = state.first_in_memory(), self._window.due(now, state.last_number)
-            is_due = first <= due or is_failing or state.queue.is_spill_due
+            is_due = first <= due or is_urgent or state.queue.is_spill_due
             if state.has_ended or first == NO_EVENT or not is_due or now < self._retry_at:
-                return
-        self.spill()
-
-    def spill_all(self) -> None:
-        """Write all events in memory to disk, unless a write failed within the last second."""
-        with self._state.changed:
-            has_none = self._state.first_in_memory() == NO_EVENT
-            if self._state.has_ended or has_none or time.monotonic() < self._retry_at:
                 return
         self.spill()
 

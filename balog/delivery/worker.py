@@ -196,12 +196,12 @@ class SinkWorker:
     def spill_due(self) -> None:
         """Move events to disk if that is due. A thread that no sink delays calls this regularly."""
         if self._spooler is not None:
-            self._spooler.spill_due(self._health.is_failing)
+            self._spooler.spill_due(is_urgent=self._health.is_failing)
 
     def sync(self) -> None:
         """Write all events in memory to disk. If the disk refuses them, they stay in memory."""
         if self._spooler is not None:
-            self._spooler.spill_all()
+            self._spooler.spill_due(is_urgent=True)
 
     # The thread
 

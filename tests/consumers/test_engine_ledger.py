@@ -10,7 +10,7 @@ from balog.common.errors import TopicError
 from balog.consumers import Consumer, EngineStats, Retry
 from balog.consumers.ledgers.factory import MemoryLedger, NoLedger
 from balog.consumers.ledgers.ledger import LedgerEntry
-from balog.consumers.queueing.attempts import Calls, describe_calls, read
+from balog.consumers.queueing.attempts import Calls, Known, read
 from balog.event import Event, decode, encode
 from balog.log.context import bound_values
 from balog.topics import Generation, Message, Topic
@@ -294,7 +294,7 @@ class TestTopics:
 
 def calls(event: str, calls: Calls) -> LedgerEntry:
     """Return what the ledger holds of calls that did not succeed."""
-    return LedgerEntry(event, "orders/handler0", describe_calls(calls, Generation()))
+    return LedgerEntry(event, "orders/handler0", Known(Generation(), calls).text)
 
 
 def unended(text: str) -> int | None:

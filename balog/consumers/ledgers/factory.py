@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import threading
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from balog.common.errors import ConfigError
 from balog.common.local_path import local_path, state_folder
 from balog.common.plugins import PluginRegistry
 from balog.consumers.ledgers.ledger import DEFAULT_WINDOW, Ledger, LedgerEntry
-from balog.consumers.ledgers.redis_place import option_seconds, split_options
+from balog.consumers.ledgers.redis_place import split_options
 from balog.consumers.ledgers.sqlite import SqliteLedger
 from balog.topics import local_folder
 
 __all__ = ["LEDGERS", "MemoryLedger", "NoLedger", "SqliteLedger", "default_ledger", "open_ledger"]
+
+_LONGEST_WINDOW = 10 * 365 * 86400.0
 
 _FORMS = "sqlite:PATH, redis://HOST:PORT/DB?password.env=NAME or none:"
 
@@ -124,7 +127,7 @@ def default_ledger(topics_url: str, group: str) -> Ledger:
 
 
 def _open_sqlite(url: str) -> Ledger:
-    place, options = _split(url, {"window"})
+    place, options = split_options(url, "ledger", {"window"})
     if not place:
         raise ConfigError("sqlite: names no file; expected sqlite:PATH")
     ledger = SqliteLedger(local_path(place, "sqlite"), _window(options))
@@ -141,7 +144,7 @@ def _check_place(path: Path, advice: str) -> None:
 
 
 def _open_none(url: str) -> Ledger:
-    if _split(url, set())[0]:
+    if split_options(url, "ledger", set())[0]:
         raise ConfigError("none: takes no place; write none: alone")
     return NoLedger()
 
@@ -150,13 +153,16 @@ def _open_redis(url: str) -> Ledger:
     from balog.consumers.ledgers.redis import RedisLedger
     from balog.consumers.ledgers.redis_place import REDIS_OPTIONS, RedisPlace
 
-    _, options = _split(url, {"window", *REDIS_OPTIONS})
+    _, options = split_options(url, "ledger", {"window", *REDIS_OPTIONS})
     return RedisLedger(RedisPlace(url, "ledger", options), _window(options))
 
 
-def _split(url: str, takes: Set[str]) -> tuple[str, dict[str, str]]:
-    return split_options(url, "ledger", takes)
-
-
 def _window(options: dict[str, str]) -> float:
-    return option_seconds("ledger", "window", options.get("window"), DEFAULT_WINDOW)
+    text = options.get("window")
+    try:
+        seconds = DEFAULT_WINDOW if text is None else float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds <= _LONGEST_WINDOW:
+        raise ConfigError(f"a ledger's window {text!r:.40} can't be; expected seconds, more than 0")
+    return seconds

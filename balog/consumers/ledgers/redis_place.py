@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -21,8 +20,6 @@ TIMEOUT = 10.0
 """Seconds to wait for the server."""
 
 _PLACE = re.compile(r"rediss?://[^/@\s]*(?:/\d{0,4})?", re.ASCII)
-
-LONGEST_SECONDS = 10 * 365 * 86400.0
 
 
 class RedisPlace:
@@ -128,21 +125,6 @@ def split_options(url: str, user: str, takes: Set[str]) -> tuple[str, dict[str, 
             known = ", ".join(sorted(takes)) or "none"
             raise ConfigError(f"a {user} in {scheme} has no option {name!r:.40}; there are: {known}")
     return place, options
-
-
-def option_seconds(user: str, name: str, text: str | None, default: float) -> float:
-    """Return the seconds of an option of a URL.
-
-    Raises:
-        ConfigError: not a number of seconds from 0 to 10 years.
-    """
-    try:
-        value = default if text is None else float(text)
-    except ValueError:
-        value = math.nan
-    if not 0 < value <= LONGEST_SECONDS:
-        raise ConfigError(f"a {user}'s {name} {text!r:.40} can't be; expected seconds, more than 0")
-    return value
 
 
 def _credentials(username: str | None, password: Secret) -> CredentialProvider:

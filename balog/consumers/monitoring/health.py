@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -80,12 +81,16 @@ class Watch(Hook):
         Raises:
             BalogError: the address is not available.
         """
-        from balog.sinks.measuring.scrape_server import PageServer
+        from balog.sinks.measuring.scrape_server import PageServer, metrics_answer
 
         with self._lock:
             if self._server is not None:
                 return
-            pages = {"/metrics": self._metrics_page, "/health": self._health_page, "/ready": self._ready_page}
+            pages: dict[str, Callable[[str], PageAnswer]] = {
+                "/metrics": lambda accept: metrics_answer(self._registry, accept),
+                "/health": lambda accept: self._answer("alive", self.health()),
+                "/ready": lambda accept: self._answer("ready", self.readiness()),
+            }
             try:
                 family, *_, address = socket.getaddrinfo(*self._address, type=socket.SOCK_STREAM)[0]
                 with signals_for_main_thread():
@@ -138,17 +143,6 @@ class Watch(Hook):
         if state.hung >= max(1, state.hung_limit):
             problems.append(f"{state.hung} handlers took longer than their timeout and have not come back")
         return problems + [error for _, error in sorted(state.errors.items()) if error]
-
-    def _metrics_page(self, accept: str) -> PageAnswer:
-        from balog.sinks.measuring.scrape_server import metrics_answer
-
-        return metrics_answer(self._registry, accept)
-
-    def _health_page(self, accept: str) -> PageAnswer:
-        return self._answer("alive", self.health())
-
-    def _ready_page(self, accept: str) -> PageAnswer:
-        return self._answer("ready", self.readiness())
 
     def _answer(self, word: str, problems: list[str]) -> PageAnswer:
         from balog.sinks.measuring.scrape_server import PageAnswer

@@ -65,21 +65,16 @@ class Known(NamedTuple):
             return self.generation.replay >= generation.replay
         return self.generation >= generation
 
-
-def describe_success(generation: Generation) -> str:
-    """Return the text of an entry for a success."""
-    return f"done in {generation.replay}" if generation.replay else ""
-
-
-def describe_calls(calls: Calls, generation: Generation) -> str:
-    """Return the text of an entry for calls without a success."""
-    replay, redrive = generation
-    return f"called, {calls.failed} failed, {calls.unended} unended, delivery {calls.explained}, in {replay}.{redrive}"
-
-
-def describe_giving_up(reason: str, generation: Generation) -> str:
-    """Return the text of an entry for a consumer that gave up."""
-    return f"gave up in {generation.replay}.{generation.redrive}: {reason}"
+    @property
+    def text(self) -> str:
+        """The text of the entry, which ``read`` reads."""
+        replay, redrive = self.generation
+        if self.calls is not None:
+            failed, unended, explained = self.calls
+            return f"called, {failed} failed, {unended} unended, delivery {explained}, in {replay}.{redrive}"
+        if self.gave_up is not None:
+            return f"gave up in {replay}.{redrive}: {self.gave_up}"
+        return f"done in {replay}" if replay else ""
 
 
 def read(text: str) -> Known:

@@ -10,13 +10,7 @@ from balog.common.backoff import Backoff
 from balog.consumers.consumer import BatchOptions, Consumer
 from balog.consumers.hooks import Work
 from balog.consumers.ledgers.ledger import LedgerEntry
-from balog.consumers.queueing.attempts import (
-    MAX_UNEXPLAINED,
-    Calls,
-    describe_calls,
-    describe_giving_up,
-    describe_success,
-)
+from balog.consumers.queueing.attempts import MAX_UNEXPLAINED, Calls, Known
 from balog.consumers.routing import ConsumerRouter
 from balog.event import Event, decode
 from balog.topics import Received, Topic
@@ -146,31 +140,21 @@ class MessageDelivery:
     def succeed(self, consumer: str) -> None:
         """Record that a consumer succeeded."""
         self.done.add(consumer)
-        self.entries.append(self.success_entry(consumer))
+        self.entries.append(self.entry(consumer))
 
     def give_up(self, consumer: str, reason: str) -> None:
         """Record that a consumer will not try again."""
         self.gave_up[consumer] = reason
-        self.entries.append(self.giving_up_entry(consumer, reason))
+        self.entries.append(self.entry(consumer, gave_up=reason))
 
     def note_calls(self, consumer: str, calls: Calls) -> None:
         """Record a consumer's calls until now."""
         self.calls[consumer] = calls
-        self.entries.append(self.calls_entry(consumer, calls))
+        self.entries.append(self.entry(consumer, calls))
 
-    def calls_entry(self, consumer: str, calls: Calls) -> LedgerEntry:
-        """Return the ledger's entry for a consumer's calls."""
-        return self._entry(consumer, describe_calls(calls, self.message.generation))
-
-    def success_entry(self, consumer: str) -> LedgerEntry:
-        """Return the ledger's entry for a consumer that succeeded."""
-        return self._entry(consumer, describe_success(self.message.generation))
-
-    def giving_up_entry(self, consumer: str, reason: str) -> LedgerEntry:
-        """Return the ledger's entry for a consumer that will not try again."""
-        return self._entry(consumer, describe_giving_up(reason, self.message.generation))
-
-    def _entry(self, consumer: str, text: str) -> LedgerEntry:
+    def entry(self, consumer: str, calls: Calls | None = None, *, gave_up: str | None = None) -> LedgerEntry:
+        """Return the ledger's entry for a consumer that succeeded, was called without success, or gave up."""
+        text = Known(self.message.generation, calls, gave_up).text
         return LedgerEntry(self.id, f"{self.subscription.ledger_prefix}{consumer}", text)
 
     def requeue(self, task: HandlerTask, delay: float, counts: bool) -> None:

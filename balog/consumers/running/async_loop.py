@@ -19,19 +19,14 @@ log = logging.getLogger("balog.consumers")
 class AsyncLoop:
     """Runs the schedule's async calls. The thread starts with the first call."""
 
-    def __init__(self) -> None:
-        self._schedule: Schedule
-        self._caller: HandlerCaller
+    def __init__(self, schedule: Schedule, caller: HandlerCaller) -> None:
+        self._schedule = schedule
+        self._caller = caller
         self._start = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_ending = False
-
-    def serve(self, schedule: Schedule, caller: HandlerCaller) -> None:
-        """Set the source of the calls, before the first one."""
-        self._schedule = schedule
-        self._caller = caller
 
     def wake(self) -> None:
         """Have the thread run ready calls. May be called from any thread."""

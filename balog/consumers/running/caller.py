@@ -104,7 +104,7 @@ class HandlerCaller:
         """Record that the call never ended, in case the process ends before :meth:`_unmark`."""
         task = call.tasks[0]
         try:
-            self._context.ledger.record(self._group, [task.delivery.calls_entry(call.handler.name, task.calls_unended)])
+            self._context.ledger.record(self._group, [task.delivery.entry(call.handler.name, task.calls_unended)])
         except TopicError as error:
             raise Retry(str(error), after=5.0) from error
 
@@ -113,10 +113,10 @@ class HandlerCaller:
         task = call.tasks[0]
         delivery, name = task.delivery, call.handler.name
         if result.disposition is Disposition.SUCCEEDED:
-            return delivery.success_entry(name)
+            return delivery.entry(name)
         if result.disposition is Disposition.DEAD:
-            return delivery.giving_up_entry(name, result.reason)
-        return delivery.calls_entry(name, task.calls_after(result.disposition is Disposition.FAILED))
+            return delivery.entry(name, gave_up=result.reason)
+        return delivery.entry(name, task.calls_after(result.disposition is Disposition.FAILED))
 
     def binding(self, call: HandlerCall) -> AbstractContextManager[None]:
         """Return a context that marks events logged by the handler with ``caused_by``, so that they never return to it.
@@ -157,7 +157,7 @@ class HandlerCaller:
         entries = [self._unmark(call, results[0])] if call.is_suspect else []
         for task, disposition, *_ in results[len(entries) :]:
             if disposition is Disposition.SUCCEEDED and not task.delivery.is_held(self._group):
-                entries.append(task.delivery.success_entry(name))
+                entries.append(task.delivery.entry(name))
         if entries:
             with suppress(TopicError):  # the settler records it a moment later
                 self._context.ledger.record(self._group, entries)

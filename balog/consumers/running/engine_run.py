@@ -83,7 +83,6 @@ class EngineRun:
         self._alive = time.monotonic()
         self._has_logged_waiting = False
         self._wake_read = self._wake_write = -1
-        self._loop = AsyncLoop()
         self._stats = EngineStats()
         self._subscriptions = self._subscribe()
         self.topics: list[Topic] = [one.topic for one in self._subscriptions]
@@ -97,7 +96,7 @@ class EngineRun:
             prefetch=settings.prefetch,
             settle_at=SETTLE_AT_QUEUES if has_queues else SETTLE_AT,
             wake_main=self._wake,
-            wake_loop=self._loop.wake,
+            wake_loop=lambda: self._loop.wake(),  # noqa: PLW0108 - the loop needs the schedule first
             has_ledger=remembers(self._ledger),
             admission=settings.admission,
         )
@@ -113,7 +112,7 @@ class EngineRun:
             wake_main=self._wake,
         )
         self._caller = HandlerCaller(context)
-        self._loop.serve(self._schedule, self._caller)
+        self._loop = AsyncLoop(self._schedule, self._caller)
         self._settler = Settler(context, settings.pollers if has_queues else 1)
         self._keeper = LeaseKeeper(self._schedule, settings.group, settings.lease)
         self._pollers = [

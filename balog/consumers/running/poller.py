@@ -179,7 +179,7 @@ class Poller:
                 elif consumer not in wanted_by:
                     continue
                 elif is_first:  # of another message with the same event, sent twice
-                    void.append(delivery.calls_entry(consumer, Calls()))
+                    void.append(delivery.entry(consumer, Calls()))
                 elif entry.calls is not None:
                     delivery.calls[consumer] = entry.calls
                 else:

@@ -107,7 +107,8 @@ class Settler:
         self._context.hooks.call(self._context.hooks.before_ack, subscription.name, messages)
         acked = subscription.topic.ack(self._group, messages)
         if acked < len(messages):  # another process gets them, and must know
-            self._record_successes(deliveries)
+            successes = [one.entry(name) for one in deliveries for name in one.done]
+            self._context.ledger.record(self._group, successes)
         self._check(subscription, "acks", len(messages), acked)
         duplicates = sum(delivery.is_duplicate and delivery.unwanted_type is None for delivery in deliveries)
         with self._lock:
@@ -125,9 +126,6 @@ class Settler:
             count += 1
         stats.unwanted += count
         return count
-
-    def _record_successes(self, deliveries: Sequence[MessageDelivery]) -> None:
-        self._context.ledger.record(self._group, [one.success_entry(name) for one in deliveries for name in one.done])
 
     def _release(self, subscription: Subscription, deliveries: Sequence[MessageDelivery]) -> None:
         """Release messages, the failed ones first, because others of their key may follow them."""

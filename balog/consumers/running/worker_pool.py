@@ -31,40 +31,30 @@ class HandlerWorkerPool:
             self._start_worker()
 
     def _start_worker(self) -> None:
-        _Worker(self, f"balog-worker-{next(self._numbers)}").start()
+        threading.Thread(target=self._run, name=f"balog-worker-{next(self._numbers)}", daemon=True).start()
 
+    def _run(self) -> None:
+        retired = threading.Event()
 
-class _Worker(threading.Thread):
-    def __init__(self, pool: HandlerWorkerPool, name: str) -> None:
-        super().__init__(name=name, daemon=True)
-        self._pool = pool
-        self._is_retired = False
+        def retire() -> None:
+            retired.set()
+            self._start_worker()
 
-    def run(self) -> None:
-        take = self._pool._schedule.take
-        while (call := take(self._retired)) is not None:
-            call.retire = self._retire
+        while (call := self._schedule.take(retired.is_set)) is not None:
+            call.retire = retire
             copy_context().run(self._handle, call)  # no event sees what a handler bound for another one
 
     def _handle(self, call: HandlerCall) -> None:
-        caller = self._pool._caller
         error: BaseException | None = None
         try:
-            argument = caller.prepare(call)
-            with caller.binding(call):
+            argument = self._caller.prepare(call)
+            with self._caller.binding(call):
                 result = call.handler.function(argument)
                 if result is not None and isawaitable(result):
                     raise TypeError("the handler returned an awaitable, which nothing awaits; declare it async def")
         except BaseException as raised:
             error = raised
         try:
-            caller.end(call, error)
+            self._caller.end(call, error)
         finally:
             error = None  # its traceback leads to this frame: only the garbage collector would free the circle
-
-    def _retired(self) -> bool:
-        return self._is_retired
-
-    def _retire(self) -> None:
-        self._is_retired = True
-        self._pool._start_worker()

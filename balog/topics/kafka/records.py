@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 from confluent_kafka import Message as Record
 
-from balog.topics.base import DeadLetter, Generation, Message
+from balog.topics.base import DeadLetter, Generation
 
 Headers = list[tuple[str, str | bytes | None]]
 
@@ -38,11 +38,6 @@ class StoredDeadLetter(NamedTuple):
     message_key: str | None
     published: float
     generation: Generation
-
-
-def message_headers(message: Message) -> Headers:
-    """Return the headers of a published message."""
-    return [(ID, message.id)]
 
 
 def again_headers(

@@ -27,7 +27,7 @@ from balog.topics.kafka.member import GroupMember
 from balog.topics.kafka.partition import FetchedMessage
 from balog.topics.kafka.publisher import OutgoingRecord
 from balog.topics.kafka.reader import read
-from balog.topics.kafka.records import again_headers, body_of, message_headers, new_number
+from balog.topics.kafka.records import ID, again_headers, body_of, new_number
 
 DEAD = ".dead"
 RETRY = ".retry"
@@ -81,8 +81,7 @@ class KafkaTopic(Topic):
         If this raises, the error states how many messages were stored. Publishing all again stores those twice.
         """
         outgoing = [
-            OutgoingRecord(bytes(message.body), message.key, message_headers(message), message.id)
-            for message in messages
+            OutgoingRecord(bytes(message.body), message.key, [(ID, message.id)], message.id) for message in messages
         ]
         if not outgoing:
             return 0

@@ -236,14 +236,12 @@ def prune_some(file: SqliteFile, retention: float | None, now: float) -> int | N
         with file.write() as connection:
             return _delete_older_messages(connection, oldest, _handled_by_all(connection))
     oldest = now - retention
+    are_dead_old = (
+        "SELECT (SELECT died FROM dead ORDER BY number LIMIT 1) < ?1 OR (SELECT MIN(since) FROM redriven) < ?1"
+    )
     with file.read() as connection:
-        if (
-            not _has_older_messages(connection, oldest, _ALL)
-            and not connection.execute(
-                "SELECT (SELECT died FROM dead ORDER BY number LIMIT 1) < ?1 OR (SELECT MIN(since) FROM redriven) < ?1",
-                (oldest,),
-            ).fetchone()[0]
-        ):
+        is_old = _has_older_messages(connection, oldest, _ALL)
+        if not (is_old or connection.execute(are_dead_old, (oldest,)).fetchone()[0]):
             return None
     with file.write() as connection:
         connection.execute("DELETE FROM dead WHERE died < ?", (oldest,))
