@@ -2,9 +2,8 @@
 
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -20,6 +19,7 @@ from balog.log import configuration
 from balog.topics import DeadLetter, Message, Topic
 from balog.topics.local import LocalTopics
 from balog.topics.memory import MemoryTopics
+from tests.consumers.runs import running
 from tests.waiting import wait_for
 
 MakePackage = Callable[..., str]
@@ -121,28 +121,9 @@ class Bench:
         """Run until nothing is left."""
         return self.engine(*consumers, **options).run(until_empty=True)
 
-    @contextmanager
-    def running(self, *consumers: Consumer | Callable[..., Any], **options: Any) -> Iterator[Engine]:
+    def running(self, *consumers: Consumer | Callable[..., Any], **options: Any) -> AbstractContextManager[Engine]:
         """Run in a thread until the block ends; what ended the run is raised there."""
-        engine = self.engine(*consumers, **options)
-        errors: list[BaseException] = []
-
-        def target() -> None:
-            try:
-                engine.run()
-            except BaseException as error:
-                errors.append(error)
-
-        thread = threading.Thread(target=target)
-        thread.start()
-        try:
-            yield engine
-        finally:
-            engine.stop()
-            thread.join(60)
-            assert not thread.is_alive()
-        if errors:
-            raise errors[0]
+        return running(self.engine(*consumers, **options))
 
     @property
     def dead(self) -> list[DeadLetter]:

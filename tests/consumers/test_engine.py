@@ -4,7 +4,6 @@ import asyncio
 import logging
 import os
 import signal
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -19,6 +18,7 @@ from balog.consumers import Consumer, ConsumerHub, ConsumerOperator, Engine, Eng
 from balog.event import Event
 from balog.topics import Message, Received, Topic
 from balog.topics.local import LocalTopic, LocalTopics
+from tests.consumers.runs import Scripted, running
 from tests.waiting import wait_for
 
 Handler = Callable[[dict[str, Any], Event], object]
@@ -36,43 +36,33 @@ def run(home: LocalTopics, *handlers: Handler | Consumer, **options: Any) -> Eng
     return Engine(hub_of(*handlers), home, first_delay=0.01, **options).run(until_empty=True)
 
 
-class Recorder:
-    def __init__(self, failures: int = 0, error: type[BaseException] = ValueError) -> None:
-        self.seen: list[str] = []
-        self.failures = failures
-        self.error = error
-
-    def __call__(self, settings: dict[str, Any], event: Event) -> None:
-        self.seen.append(event.header.id)
-        if self.failures > 0:
-            self.failures -= 1
-            raise self.error("no luck\nat all")
+NO_LUCK = ValueError("no luck\nat all")
 
 
 class TestSuccess:
     def test_every_event_is_handled_once_in_order(self, home: LocalTopics, publish: Publish) -> None:
         ids = publish(*({"n": number} for number in range(250)))
-        recorder = Recorder()
+        recorder = Scripted()
         assert run(home, recorder) == EngineStats(received=250, succeeded=250)
-        assert recorder.seen == ids
+        assert recorder.ids == ids
         assert run(home, recorder) == EngineStats()
-        assert recorder.seen == ids
+        assert recorder.ids == ids
 
     def test_all_who_want_an_event_get_it(self, home: LocalTopics, publish: Publish) -> None:
         log, metric, _ = publish({"cls_type": "log"}, {"cls_type": "metric"}, {"cls_type": "other"})
-        logs, both = Recorder(), Recorder()
+        logs, both = Scripted(), Scripted()
         counts = run(
             home, Consumer(logs, "orders", "log", name="logs"), Consumer(both, "orders", ("log", "metric"), name="both")
         )
-        assert (logs.seen, both.seen) == ([log], [log, metric])
+        assert (logs.ids, both.ids) == ([log], [log, metric])
         assert counts == EngineStats(received=3, succeeded=2, unwanted=1, unwanted_types={"other": 1})
 
     def test_groups_are_independent(self, home: LocalTopics, publish: Publish) -> None:
         ids = publish({}, {})
-        one, two = Recorder(), Recorder()
+        one, two = Scripted(), Scripted()
         run(home, one, group="one")
         run(home, two, group="two")
-        assert one.seen == two.seen == ids
+        assert one.ids == two.ids == ids
 
     def test_several_topics_are_read_by_one_engine(self, home: LocalTopics) -> None:
         handled = []
@@ -111,15 +101,15 @@ class TestSuccess:
 class TestFailure:
     def test_a_failing_handler_is_tried_again_until_it_succeeds(self, home: LocalTopics, publish: Publish) -> None:
         (id,) = publish({})
-        recorder = Recorder(failures=2)
+        recorder = Scripted(NO_LUCK, NO_LUCK)
         assert run(home, recorder) == EngineStats(received=3, succeeded=1, failed=2)
-        assert recorder.seen == [id] * 3
+        assert recorder.ids == [id] * 3
 
     def test_one_failure_does_not_hold_up_the_others(self, home: LocalTopics, publish: Publish) -> None:
         ids = publish({}, {}, {})
-        recorder = Recorder(failures=1)
+        recorder = Scripted(NO_LUCK)
         run(home, recorder)
-        assert recorder.seen == [*ids, ids[0]]
+        assert recorder.ids == [*ids, ids[0]]
 
     def test_the_delay_grows(self, home: LocalTopics, publish: Publish, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("random.random", lambda: 1.0)
@@ -138,14 +128,14 @@ class TestFailure:
         self, home: LocalTopics, orders: Topic, publish: Publish
     ) -> None:
         (id,) = publish({})
-        recorder = Recorder(failures=99)
+        recorder = Scripted(then=NO_LUCK)
         assert run(home, recorder) == EngineStats(received=5, failed=5, dead=1)
-        assert len(recorder.seen) == 5
+        assert len(recorder.ids) == 5
         (dead,) = orders.dead_letters("balog")
         assert (dead.id, dead.attempts) == (id, 5)
         assert (dead.reason, dead.consumers) == ("handler0: ValueError: no luck at all", ("handler0",))
         assert dead.traceback.startswith("Traceback")
-        assert 'raise self.error("no luck' in dead.traceback
+        assert "raise error" in dead.traceback
         assert orders.group_state("balog").pending == 0
 
     def test_a_hundred_events_that_failed_together_do_not_retry_together(
@@ -171,7 +161,7 @@ class TestFailure:
         monkeypatch.setattr("random.random", lambda: 1.0)
         (id,) = publish({})
         with caplog.at_level(logging.WARNING, "balog.consumers"):
-            run(home, Recorder(failures=99), max_attempts=2)
+            run(home, Scripted(then=NO_LUCK), max_attempts=2)
         assert [record.getMessage() for record in caplog.records] == [
             f"handler0 failed on {id} in orders, attempt 1 of 2, again in 0.01 s: ValueError: no luck at all",
             f"handler0 failed on {id} in orders, attempt 2 of 2, dead-lettered: ValueError: no luck at all",
@@ -182,9 +172,9 @@ class TestFailure:
         self, home: LocalTopics, orders: Topic, body: bytes
     ) -> None:
         orders.publish([Message("odd", body)])
-        recorder = Recorder()
+        recorder = Scripted()
         assert run(home, recorder) == EngineStats(received=1, dead=1)
-        assert recorder.seen == []
+        assert recorder.ids == []
         (dead,) = orders.dead_letters("balog")
         assert (dead.id, dead.body, dead.attempts) == ("odd", body, 1)
         assert dead.reason.startswith("not an event: $")
@@ -196,25 +186,22 @@ class TestWaiting:
     ) -> None:
         (id,) = publish({})
         orders.receive("balog", lease=0.5)
-        recorder = Recorder()
+        recorder = Scripted()
         assert run(home, recorder).succeeded == 1
-        assert recorder.seen == [id]
+        assert recorder.ids == [id]
 
     def test_a_topic_that_comes_later_is_waited_for(self, home: LocalTopics, publish: Publish) -> None:
-        recorder = Recorder()
+        recorder = Scripted()
         engine = Engine(hub_of(recorder), home)
-        thread = threading.Thread(target=engine.run)
-        thread.start()
-        time.sleep(0.2)
-        ids = publish({})
-        wait_for(lambda: recorder.seen == ids)
-        engine.stop()
-        thread.join(timeout=30)
+        with running(engine):
+            time.sleep(0.2)
+            ids = publish({})
+            wait_for(lambda: recorder.ids == ids)
         assert engine.counts == EngineStats(received=1, succeeded=1)
 
     def test_until_empty_needs_a_topic(self, home: LocalTopics) -> None:
         with pytest.raises(TopicError, match=r"orders in local:.*: no such topic"):
-            run(home, Recorder())
+            run(home, Scripted())
 
     def test_no_consumers_is_wrong_use(self, home: LocalTopics) -> None:
         with pytest.raises(ConfigError, match="no consumers"):
@@ -223,7 +210,7 @@ class TestWaiting:
     @pytest.mark.parametrize("group", ["", "../x"])
     def test_a_bad_group_is_refused(self, home: LocalTopics, group: str) -> None:
         with pytest.raises(ConfigError, match="group name"):
-            Engine(hub_of(Recorder()), home, group=group)
+            Engine(hub_of(Scripted()), home, group=group)
 
 
 class TestStopping:
@@ -243,7 +230,7 @@ class TestStopping:
 
     def test_a_stop_before_the_run_ends_it(self, home: LocalTopics, publish: Publish) -> None:
         publish({})
-        engine = Engine(hub_of(Recorder()), home)
+        engine = Engine(hub_of(Scripted()), home)
         engine.stop()
         assert engine.run() == EngineStats()
         assert engine.run(until_empty=True).succeeded == 1
@@ -322,14 +309,11 @@ class TestTopicTrouble:
         monkeypatch.setattr("random.random", lambda: 1.0)
         ids = publish({}, {})
         failing.topic("orders").failing[call] = 1
-        recorder = Recorder()
+        recorder = Scripted()
         engine = Engine(hub_of(recorder), failing, lease=0.3)
-        thread = threading.Thread(target=engine.run)
-        thread.start()
-        wait_for(lambda: len(recorder.seen) == 2 and failing.topic("orders").group_state("balog").pending == 0)
-        engine.stop()
-        thread.join(timeout=30)
-        assert recorder.seen == ids
+        with running(engine):
+            wait_for(lambda: len(recorder.ids) == 2 and failing.topic("orders").group_state("balog").pending == 0)
+        assert recorder.ids == ids
         assert f"{call} is out of order; trying again in 0.02 s" in caplog.text
 
     @pytest.mark.parametrize("call", ["release", "dead_letter_each"])
@@ -339,14 +323,11 @@ class TestTopicTrouble:
         (id,) = publish({})
         topic = failing.topic("orders")
         topic.failing[call] = 1  # type: ignore[attr-defined]
-        recorder = Recorder(failures=2)
+        recorder = Scripted(NO_LUCK, NO_LUCK)
         engine = Engine(hub_of(recorder), failing, first_delay=0.01, max_attempts=2)
-        thread = threading.Thread(target=engine.run)
-        thread.start()
-        wait_for(lambda: len(topic.dead_letters("balog")) == 1)
-        engine.stop()
-        thread.join(timeout=30)
-        assert recorder.seen == [id, id]
+        with running(engine):
+            wait_for(lambda: len(topic.dead_letters("balog")) == 1)
+        assert recorder.ids == [id, id]
         assert engine.counts == EngineStats(received=2, failed=2, dead=1)
 
     def test_leases_that_can_not_be_extended_once_are_the_next_time(
@@ -369,7 +350,7 @@ class TestTopicTrouble:
 
         topic.ack = damaged  # type: ignore[method-assign]
         with pytest.raises(TopicError, match="damaged"):
-            Engine(hub_of(Recorder()), failing).run()
+            Engine(hub_of(Scripted()), failing).run()
 
     def test_an_ack_that_comes_too_late_is_told_and_harms_nobody(
         self, home: LocalTopics, orders: LocalTopic, publish: Publish, caplog: pytest.LogCaptureFixture
@@ -388,11 +369,8 @@ class TestTopicTrouble:
         received: list[Received] = []
         engine = Engine(hub_of(lose_one), home, hooks=[Watch()])
         with caplog.at_level(logging.INFO, "balog.consumers"):
-            thread = threading.Thread(target=engine.run)
-            thread.start()
-            wait_for(lambda: engine.counts.succeeded == 2)
-            engine.stop()
-            thread.join(timeout=30)
+            with running(engine):
+                wait_for(lambda: engine.counts.succeeded == 2)
         assert "1 of 2 acks in orders came too late: those messages are delivered again" in caplog.text
 
     @pytest.mark.parametrize("call", ["receive", "ack"])
@@ -400,7 +378,7 @@ class TestTopicTrouble:
         publish({})
         failing.topic("orders").failing[call] = 1
         with pytest.raises(TopicError, match=f"{call} is out of order"):
-            run(failing, Recorder())
+            run(failing, Scripted())
 
 
 class TestContextVariables:

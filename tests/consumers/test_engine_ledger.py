@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from balog.common.errors import TopicError
-from balog.consumers import Consumer, EngineStats, Retry
+from balog.consumers import Consumer, EngineStats, Hook, Retry
 from balog.consumers.ledgers.factory import MemoryLedger, NoLedger
 from balog.consumers.ledgers.ledger import LedgerEntry
 from balog.consumers.queueing.attempts import Calls, Known, read
@@ -15,6 +15,7 @@ from balog.event import Event, decode, encode
 from balog.log.context import bound_values
 from balog.topics import Generation, Message, Topic
 from balog.topics.memory import MemoryTopic
+from tests.consumers.runs import Scripted
 
 Settings = dict[str, Any]
 
@@ -63,18 +64,9 @@ class TestDuplicates:
 
     def test_when_the_first_copy_fails_the_second_goes_on(self, bench: Any, queue: Topic) -> None:
         queue.publish(copies(2))
-        seen: Counter[str] = Counter()
-
-        def fine(settings: Settings, event: Event) -> None:
-            seen["fine"] += 1
-
-        def fail_once(settings: Settings, event: Event) -> None:
-            seen["failing"] += 1
-            if seen["failing"] == 1:
-                raise ValueError
-
+        fine, fail_once = Scripted(), Scripted(ValueError())
         counts = bench.run(fine, fail_once)
-        assert seen == {"fine": 1, "failing": 2}
+        assert (len(fine.calls), len(fail_once.calls)) == (1, 2)
         assert (counts.succeeded, counts.duplicates, counts.failed) == (1, 1, 1)
 
     def test_without_a_ledger_each_copy_is_an_event(self, bench: Any, queue: Topic) -> None:
@@ -85,23 +77,17 @@ class TestDuplicates:
 class TestPartialSuccess:
     def test_only_who_failed_is_tried_again_also_by_another_engine(self, bench: Any) -> None:
         bench.publish({})
-        calls: Counter[str] = Counter()
-        engine: Any = None
+        fine, fail_once = Scripted(), Scripted(ValueError())
 
-        def fine(settings: Settings, event: Event) -> None:
-            calls["fine"] += 1
-
-        def fail_once(settings: Settings, event: Event) -> None:
-            calls["failing"] += 1
-            if calls["failing"] == 1:
+        class Stop(Hook):
+            def retried(self, *arguments: Any) -> None:
                 engine.stop()
-                raise ValueError
 
-        engine = bench.engine(fine, fail_once)
+        engine = bench.engine(fine, fail_once, hooks=[Stop()])
         engine.run()
-        assert calls == {"fine": 1, "failing": 1}
+        assert (len(fine.calls), len(fail_once.calls)) == (1, 1)
         assert bench.run(fine, fail_once) == EngineStats(received=1, succeeded=1)
-        assert calls == {"fine": 1, "failing": 2}
+        assert (len(fine.calls), len(fail_once.calls)) == (1, 2)
 
     def test_a_success_is_on_record_though_others_keep_the_message(self, bench: Any, wait_for: Any) -> None:
         (id,) = bench.publish({})
@@ -147,20 +133,11 @@ class TestPartialSuccess:
 class TestRedriven:
     def test_who_gave_up_is_tried_again_and_who_succeeded_is_not(self, bench: Any) -> None:
         bench.publish({})
-        calls: Counter[str] = Counter()
-
-        def fine(settings: Settings, event: Event) -> None:
-            calls["fine"] += 1
-
-        def fails_twice(settings: Settings, event: Event) -> None:
-            calls["failing"] += 1
-            if calls["failing"] <= 2:
-                raise ValueError
-
+        fine, fails_twice = Scripted(), Scripted(*[ValueError()] * 2)
         assert bench.run(fine, fails_twice, max_attempts=2).dead == 1
         assert bench.orders.redrive("balog", lambda letter: letter.body) == 1
         assert bench.run(fine, fails_twice, max_attempts=2) == EngineStats(received=1, succeeded=1)
-        assert calls == {"fine": 1, "failing": 3}
+        assert (len(fine.calls), len(fails_twice.calls)) == (1, 3)
 
     @pytest.mark.parametrize("keeps_ids", [True, False])
     def test_a_redriven_letter_has_all_attempts_again_each_time(self, bench: Any, keeps_ids: bool) -> None:
@@ -185,30 +162,20 @@ class TestRedriven:
     ) -> None:
         bench.orders.__class__ = MemoryTopic if keeps_ids else Queue
         bench.publish({})
-        seen: list[int] = []
-
-        def handle(settings: Settings, event: Event) -> None:
-            seen.append(1)
-            raise ValueError
-
+        handle = Scripted(then=ValueError())
         assert bench.run(handle, max_attempts=3).dead == 1
         assert bench.orders.redrive("balog", lambda letter: letter.body) == 1
         deliver(bench.orders, 2)
         assert bench.run(handle, max_attempts=3).dead == 1
-        assert len(seen) == 6
+        assert len(handle.calls) == 6
 
     def test_an_event_that_was_given_up_and_is_sent_once_more_has_all_attempts(self, bench: Any, queue: Topic) -> None:
         first, second = copies(2)
-        seen: list[int] = []
-
-        def handle(settings: Settings, event: Event) -> None:
-            seen.append(1)
-            raise ValueError
-
+        handle = Scripted(then=ValueError())
         for copy in (first, second):
             queue.publish([copy])
             assert bench.run(handle, max_attempts=3).failed == 3
-        assert len(seen) == 6
+        assert len(handle.calls) == 6
 
 
 class TestReplayed:
@@ -216,37 +183,29 @@ class TestReplayed:
     def test_handlers_run_again_for_what_they_succeeded_and_failed_with(self, bench: Any, keeps_ids: bool) -> None:
         bench.orders.__class__ = MemoryTopic if keeps_ids else Queue
         bench.publish({"n": 1}, {"n": 2})
-        seen: Counter[str] = Counter()
-
-        def one(settings: Settings, event: Event) -> None:
-            seen[f"one {event.payload['n']}"] += 1
+        one = Scripted()
+        seen: Counter[int] = Counter()
 
         def other(settings: Settings, event: Event) -> None:
-            seen[f"other {event.payload['n']}"] += 1
+            seen[event.payload["n"]] += 1
             if event.payload["n"] == 2:
                 raise ValueError
 
         for round in (1, 2, 3):
             counts = bench.run(one, other, max_attempts=2)
             assert (counts.duplicates, counts.failed, counts.dead) == (0, 2, 1)
-            assert seen == {"one 1": round, "other 1": round, "one 2": round, "other 2": 2 * round}
+            assert (Counter(one.calls), seen) == ({1: round, 2: round}, {1: round, 2: 2 * round})
             bench.orders.seek("balog", "earliest")
 
     def test_what_succeeded_in_a_replay_does_not_run_again_for_its_older_dead_letter(self, bench: Any) -> None:
         bench.publish({})
-        seen: list[int] = []
-
-        def fail_once(settings: Settings, event: Event) -> None:
-            seen.append(1)
-            if len(seen) == 1:
-                raise ValueError
-
+        fail_once = Scripted(ValueError())
         assert bench.run(fail_once, max_attempts=1).dead == 1
         bench.orders.seek("balog", "earliest")
         assert bench.run(fail_once, max_attempts=1).succeeded == 1
         bench.orders.redrive("balog", lambda letter: letter.body)
         assert bench.run(fail_once, max_attempts=1) == EngineStats(received=1, duplicates=1)
-        assert len(seen) == 2
+        assert len(fail_once.calls) == 2
 
     def test_within_a_replay_a_second_copy_is_still_a_duplicate(self, bench: Any, queue: Topic) -> None:
         queue.publish(copies(2))
@@ -350,28 +309,18 @@ class TestCrashes:
     def test_deliveries_that_only_crashes_ended_spend_no_attempts(self, bench: Any) -> None:
         bench.publish({})
         deliver(bench.orders, 9)
-        calls: list[int] = []
-
-        def handle(settings: Settings, event: Event) -> None:
-            calls.append(1)
-            raise ValueError("so it was that")
-
+        handle = Scripted(then=ValueError("so it was that"))
         assert bench.run(handle, max_attempts=3) == EngineStats(received=3, failed=3, dead=1)
-        assert len(calls) == 3
+        assert len(handle.calls) == 3
         assert bench.dead[0].reason == "handler0: ValueError: so it was that"
 
     def test_one_call_that_never_ended_is_an_attempt(self, bench: Any) -> None:
         (id,) = bench.publish({})
         deliver(bench.orders, 1)
         bench.ledger.record("balog", [calls(id, Calls(0, 1, 1))])
-        seen: list[int] = []
-
-        def handle(settings: Settings, event: Event) -> None:
-            seen.append(1)
-            raise ValueError
-
+        handle = Scripted(then=ValueError())
         assert bench.run(handle, max_attempts=3).dead == 1
-        assert len(seen) == 2
+        assert len(handle.calls) == 2
 
     def test_failures_count_in_whichever_process_they_happen(self, bench: Any) -> None:
         bench.publish({})
@@ -391,14 +340,9 @@ class TestCrashes:
 
     def test_without_a_ledger_deliveries_count_as_attempts(self, bench: Any) -> None:
         bench.publish({})
-        seen: list[int] = []
-
-        def handle(settings: Settings, event: Event) -> None:
-            seen.append(1)
-            raise ValueError
-
+        handle = Scripted(then=ValueError())
         assert bench.run(handle, ledger=NoLedger(), max_attempts=3).dead == 1
-        assert len(seen) == 3
+        assert len(handle.calls) == 3
 
     def test_a_ledger_that_breaks_after_a_call_ends_the_run(self, bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         """Given one of a team's own, then its error is raised, and nobody waits for the call for ever."""
@@ -419,14 +363,9 @@ class TestCrashes:
     def test_a_suspect_that_waits_when_the_run_ends_has_not_begun(self, bench: Any, wait_for: Any) -> None:
         (id,) = bench.publish({})
         deliver(bench.orders, 5)
-        calls: list[int] = []
-
-        def handle(settings: Settings, event: Event) -> None:
-            calls.append(1)
-            raise Retry("down", after=3600)
-
+        handle = Scripted(then=Retry("down", after=3600))
         with bench.running(handle):
-            wait_for(lambda: calls)
+            wait_for(lambda: handle.calls)
         assert unended(bench.ledger.known("balog", [id])[id]["orders/handler0"]) == 0
 
 

@@ -27,6 +27,7 @@ from balog.consumers import (
 from balog.event import MAX_EVENT_BYTES, Event, encode
 from balog.topics import Message, Received
 from balog.topics.memory import MemoryTopic
+from tests.consumers.runs import Scripted
 
 Settings = dict[str, Any]
 
@@ -149,11 +150,7 @@ class TestAnyError:
 class TestReject:
     def test_it_is_given_up_at_the_first_attempt(self, bench: Any) -> None:
         (id,) = bench.publish({})
-
-        def refuse(settings: Settings, event: Event) -> None:
-            raise Reject("no such order")
-
-        assert bench.run(refuse) == EngineStats(received=1, failed=1, dead=1)
+        assert bench.run(Scripted(then=Reject("no such order"))) == EngineStats(received=1, failed=1, dead=1)
         (letter,) = bench.dead
         assert (letter.id, letter.attempts, letter.consumers) == (id, 1, ("handler0",))
         assert letter.reason == "handler0: balog.consumers.outcomes.Reject: no such order"
@@ -162,15 +159,12 @@ class TestReject:
         bench.publish({})
         seen: list[str] = []
 
-        def refuse(settings: Settings, event: Event) -> None:
-            raise Reject("no")
-
         def fail_once(settings: Settings, event: Event) -> None:
             seen.append("tried")
             if len(seen) == 1:
                 raise ValueError
 
-        bench.run(refuse, fail_once)
+        bench.run(Scripted(then=Reject("no")), fail_once)
         assert seen == ["tried", "tried"]
         assert [(letter.consumers, letter.attempts) for letter in bench.dead] == [(("handler0",), 2)]
         assert "Reject: no" in bench.dead[0].traceback  # known from the ledger by then
@@ -179,15 +173,9 @@ class TestReject:
 class TestRetry:
     def test_it_is_no_attempt_and_the_message_never_leaves(self, bench: Any) -> None:
         bench.publish({})
-        calls: list[int] = []
-
-        def wait_a_while(settings: Settings, event: Event) -> None:
-            calls.append(1)
-            if len(calls) < 20:
-                raise Retry("the other side is down", after=0.001)
-
+        wait_a_while = Scripted(*[Retry("the other side is down", after=0.001)] * 19)
         assert bench.run(wait_a_while, max_attempts=2) == EngineStats(received=1, succeeded=1)
-        assert len(calls) == 20
+        assert len(wait_a_while.calls) == 20
 
     @pytest.mark.parametrize("after", ["120", float("nan")])
     def test_seconds_that_are_no_number_are_a_failure(self, bench: Any, wait_for: Any, after: Any) -> None:
@@ -204,43 +192,24 @@ class TestRetry:
 
     def test_only_the_one_who_asked_is_called_again(self, bench: Any) -> None:
         bench.publish({})
-        calls: Counter[str] = Counter()
-
-        def later(settings: Settings, event: Event) -> None:
-            calls["later"] += 1
-            if calls["later"] == 1:
-                raise Retry("busy", after=0.001)
-
-        def fine(settings: Settings, event: Event) -> None:
-            calls["fine"] += 1
-
+        later, fine = Scripted(Retry("busy", after=0.001)), Scripted()
         bench.run(later, fine)
-        assert calls == {"later": 2, "fine": 1}
+        assert (len(later.calls), len(fine.calls)) == (2, 1)
 
     def test_a_stop_gives_it_back_uncounted(self, bench: Any, wait_for: Any) -> None:
         bench.publish({})
-        calls: list[int] = []
-
-        def never(settings: Settings, event: Event) -> None:
-            calls.append(1)
-            raise Retry("down", after=3600)
-
+        never = Scripted(then=Retry("down", after=3600))
         with bench.running(never):
-            wait_for(lambda: calls)
+            wait_for(lambda: never.calls)
         assert [message.attempts for message in bench.orders.receive("balog")] == [1]
 
 
 class TestRequeue:
     def test_the_message_waits_in_the_topic_and_no_attempt_is_counted(self, bench: Any, wait_for: Any) -> None:
         bench.publish({})
-        tried: list[int] = []
-
-        def later(settings: Settings, event: Event) -> None:
-            tried.append(1)
-            raise Requeue("tomorrow", after=3600)
-
+        later = Scripted(then=Requeue("tomorrow", after=3600))
         with bench.running(later, max_attempts=1) as engine:
-            wait_for(lambda: tried and not engine.state.in_flight)
+            wait_for(lambda: later.calls and not engine.state.in_flight)
             state = bench.orders.group_state("balog")
         assert (state.in_flight, state.waiting, bench.dead) == (0, 1, [])
         assert engine.counts.failed == 0
@@ -286,23 +255,13 @@ class TestMessageConsumer:
 
     def test_a_batch_that_failed_comes_again_as_it_was(self, bench: Any) -> None:
         bench.publish(*({"n": n} for n in range(6)))
-        batches: list[list[int]] = []
-
-        def handle(settings: Settings, batch: list[ReceivedEvent]) -> None:
-            batches.append([number(one.event) for one in batch])
-            if len(batches) < 3:
-                raise Requeue("all of them again")
-
+        handle = Scripted(*[Requeue("all of them again")] * 2)
         bench.run(MessageConsumer(handle, "orders", name="raw", batch=(6, 5.0)))
-        assert batches == [[0, 1, 2, 3, 4, 5]] * 3
+        assert handle.calls == [[0, 1, 2, 3, 4, 5]] * 3
 
     def test_its_words_are_the_reason_and_nothing_is_logged(self, bench: Any, caplog: Any) -> None:
         bench.publish({})
-
-        def refuse(settings: Settings, one: ReceivedEvent) -> None:
-            raise Reject("too old by an hour")
-
-        bench.run(MessageConsumer(refuse, "orders", name="raw"))
+        bench.run(MessageConsumer(Scripted(then=Reject("too old by an hour")), "orders", name="raw"))
         [letter] = bench.dead
         assert (letter.reason, letter.consumers, letter.traceback) == ("too old by an hour", ("raw",), "")
         assert caplog.records == []
@@ -384,25 +343,17 @@ class TestTick:
 class TestRetriesOfAConsumer:
     def test_each_consumer_has_its_own_number(self, bench: Any) -> None:
         bench.publish({})
-        calls: Counter[str] = Counter()
-
-        def failing(name: str) -> Any:
-            def handle(settings: Settings, event: Event) -> None:
-                calls[name] += 1
-                raise ValueError(name)
-
-            return handle
-
-        consumers = [
-            Consumer(failing("never again"), "orders", name="a", retries=0),
-            Consumer(failing("often"), "orders", name="b", retries=6, backoff=0.001),
-            Consumer(failing("as the engine says"), "orders", name="c"),
-        ]
-        bench.run(*consumers, max_attempts=3)
-        assert calls == {"never again": 1, "often": 7, "as the engine says": 3}
+        once, often, default = (Scripted(then=ValueError(text)) for text in ("once", "often", "as the engine says"))
+        bench.run(
+            Consumer(once, "orders", name="a", retries=0),
+            Consumer(often, "orders", name="b", retries=6, backoff=0.001),
+            Consumer(default, "orders", name="c"),
+            max_attempts=3,
+        )
+        assert [len(one.calls) for one in (once, often, default)] == [1, 7, 3]
         (letter,) = bench.dead
         assert sorted(letter.consumers) == ["a", "b", "c"]
-        assert all(f"ValueError: {text}" in letter.reason for text in calls)
+        assert all(f"ValueError: {text}" in letter.reason for text in ("once", "often", "as the engine says"))
 
 
 class TestBatch:
@@ -435,15 +386,9 @@ class TestBatch:
 
     def test_a_partial_failure_brings_only_those_back(self, bench: Any) -> None:
         ids = bench.publish(*({"n": n} for n in range(10)))
-        calls: list[list[int]] = []
-
-        def handle(settings: Settings, events: list[Event]) -> None:
-            calls.append([number(event) for event in events])
-            if len(calls) == 1:
-                raise PartialFailure({ids[3]: "odd", ids[7]: Reject("never")})
-
+        handle = Scripted(PartialFailure({ids[3]: "odd", ids[7]: Reject("never")}))
         counts = bench.run(Consumer(handle, "orders", batch=(10, 0.05)))
-        assert calls == [list(range(10)), [3]]
+        assert handle.calls == [list(range(10)), [3]]
         assert counts == EngineStats(received=11, succeeded=9, failed=2, dead=1)
         assert [letter.id for letter in bench.dead] == [ids[7]]
 
@@ -476,27 +421,15 @@ class TestBatch:
 
     def test_a_partial_failure_that_names_strangers_is_one_of_all(self, bench: Any) -> None:
         bench.publish({}, {})
-        calls: list[int] = []
-
-        def handle(settings: Settings, events: list[Event]) -> None:
-            calls.append(len(events))
-            if len(calls) == 1:
-                raise PartialFailure(["LGother"])
-
+        handle = Scripted(PartialFailure(["LGother"]))
         assert bench.run(Consumer(handle, "orders", batch=(2, 1))).succeeded == 2
-        assert calls == [2, 1, 1]
+        assert [len(one) for one in handle.calls] == [2, 1, 1]
 
     def test_a_retry_keeps_them_together(self, bench: Any) -> None:
         bench.publish({}, {}, {})
-        calls: list[int] = []
-
-        def handle(settings: Settings, events: list[Event]) -> None:
-            calls.append(len(events))
-            if len(calls) < 3:
-                raise Retry("down", after=0.001)
-
+        handle = Scripted(*[Retry("down", after=0.001)] * 2)
         bench.run(Consumer(handle, "orders", batch=(3, 5)))
-        assert calls == [3, 3, 3]
+        assert [len(one) for one in handle.calls] == [3, 3, 3]
 
 
 class TestOrder:
@@ -623,16 +556,11 @@ class TestOrder:
     ) -> None:
         monkeypatch.setattr("balog.consumers.queueing.in_flight.MAX_HELD", 30)
         bench.publish(*({"k": "a", "n": n} for n in range(100)))
-        seen: list[int] = []
-
-        def handle(settings: Settings, event: Event) -> None:
-            seen.append(number(event))
-            raise ValueError
-
+        handle = Scripted(then=ValueError())
         with bench.running(Consumer(handle, "orders", ordered_by="payload.k", backoff=3600), batch=10) as engine:
-            wait_for(lambda: engine.state.in_flight == 30 and seen)
+            wait_for(lambda: engine.state.in_flight == 30 and handle.calls)
             assert bench.orders.group_state("balog").lag == 70
-        assert seen == [0]
+        assert handle.calls == [0]
 
     def test_a_batch_that_can_never_fill_goes_when_no_more_may_be_held(
         self, bench: Any, wait_for: Any, monkeypatch: pytest.MonkeyPatch

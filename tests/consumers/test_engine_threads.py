@@ -15,6 +15,7 @@ from balog.common.errors import BalogError
 from balog.consumers import Consumer, EngineStats, Hook, Work
 from balog.consumers.ledgers.ledger import LedgerEntry
 from balog.event import Event
+from tests.consumers.runs import Scripted
 
 Settings = dict[str, Any]
 
@@ -392,13 +393,7 @@ class TestHooks:
         monkeypatch.setattr("random.random", lambda: 1.0)  # each delay is its upper limit
         (id,) = bench.publish({})
         recorder = Recorder()
-        tries: list[int] = []
-
-        def handle(settings: Settings, event: Event) -> None:
-            tries.append(1)
-            if len(tries) == 1:
-                raise ValueError("once")
-
+        handle = Scripted(ValueError("once"))
         bench.run(handle, hooks=[recorder])
         assert recorder.calls == [
             ("started", True),
@@ -415,11 +410,7 @@ class TestHooks:
     def test_they_hear_of_dead_letters(self, bench: Any) -> None:
         (id,) = bench.publish({})
         recorder = Recorder()
-
-        def handle(settings: Settings, event: Event) -> None:
-            raise ValueError("always")
-
-        bench.run(handle, hooks=[recorder], max_attempts=1)
+        bench.run(Scripted(then=ValueError("always")), hooks=[recorder], max_attempts=1)
         assert ("dead", "orders", id, True, "handler0: ValueError: always", ("handler0",)) in recorder.calls
 
     def test_one_that_fails_is_told_once_and_harms_nobody(self, bench: Any, caplog: pytest.LogCaptureFixture) -> None:

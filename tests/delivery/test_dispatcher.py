@@ -9,22 +9,13 @@ from balog.delivery import Dispatcher, event_queue, worker
 from balog.event import decode
 from balog.sinks import Batching, Retrying, SinkError, base
 from balog.sinks.store import StoreSinkConfig
-from tests.stand_ins.probe_sink import balanced, deliveries, probe, send
+from tests.stand_ins.probe_sink import QUICK, balanced, close, deliveries, probe, send, started
 from tests.waiting import wait_for
-
-QUICK = Retrying(first=0.01, longest=0.05)
 
 
 @pytest.fixture
 def said():
     return []
-
-
-def close(dispatcher, deadline=10):
-    """Close and give the stats of the only sink."""
-    ((_, stats),) = dispatcher.close(deadline).items()
-    assert balanced(stats)
-    return stats
 
 
 class TestDelivering:
@@ -41,16 +32,14 @@ class TestDelivering:
         assert all(found.warnings() == [] for found in stats.values())
 
     def test_no_sinks_is_fine(self, said):
-        dispatcher = Dispatcher([], said.append)
-        send(dispatcher, 3)
+        dispatcher = started(said, 3)
         assert (dispatcher.position, dispatcher.durable) == (3, 3)
         assert dispatcher.close(1) == {}
 
     def test_a_sink_gets_only_what_its_where_takes(self, said):
         errors, config = probe(where="payload.n >= 7 OR level = 'ERROR'")
         everything, other = probe(place="all")
-        dispatcher = Dispatcher([config, other], said.append)
-        send(dispatcher, 10)
+        dispatcher = started(said, 10, config, other)
         stats = dispatcher.close(10)
         assert (errors.taken, everything.taken) == ([7, 8, 9], list(range(10)))
         assert (stats["probe it"].filtered, stats["probe it"].delivered) == (7, 3)
@@ -69,9 +58,7 @@ class TestDelivering:
 class TestBatching:
     def test_a_batch_ends_at_its_events(self, said):
         sink, config = probe(batch=Batching(events=7, age=60))
-        dispatcher = Dispatcher([config], said.append)
-        send(dispatcher, 30)
-        close(dispatcher)
+        close(started(said, 30, config))
         assert [len(batch) for batch in sink.batches] == [7, 7, 7, 7, 2]
 
     def test_a_batch_ends_at_its_bytes(self, said):
@@ -84,8 +71,7 @@ class TestBatching:
 
     def test_a_full_batch_does_not_wait_for_its_age(self, said):
         sink, config = probe(batch=Batching(events=5, age=3600))
-        dispatcher = Dispatcher([config], said.append)
-        send(dispatcher, 4)
+        dispatcher = started(said, 4, config)
         time.sleep(0.05)
         assert sink.taken == []
         send(dispatcher, 1, start=4)
@@ -101,15 +87,13 @@ class TestBatching:
 
     def test_a_batch_that_is_not_full_goes_at_its_age(self, said):
         sink, config = probe(batch=Batching(events=1000, age=0.05))
-        dispatcher = Dispatcher([config], said.append)
-        send(dispatcher, 3)
+        dispatcher = started(said, 3, config)
         wait_for(lambda: sink.taken == [0, 1, 2])
         close(dispatcher)
 
     def test_an_event_larger_than_a_batch_goes_alone(self, said):
         sink, config = probe(batch=Batching(bytes=1024, age=60))
-        dispatcher = Dispatcher([config], said.append)
-        send(dispatcher, 1)
+        dispatcher = started(said, 1, config)
         send(dispatcher, 1, start=1, text="x" * 5000)
         send(dispatcher, 1, start=2)
         close(dispatcher)
@@ -119,8 +103,7 @@ class TestBatching:
 class TestRetrying:
     def test_a_transient_failure_is_retried_and_said_once(self, said):
         sink, config = probe(SinkError("busy"), SinkError("busy"), retry=QUICK)
-        dispatcher = Dispatcher([config], said.append)
-        send(dispatcher, 10)
+        dispatcher = started(said, 10, config)
         wait_for(lambda: sink.taken == list(range(10)))
         stats = close(dispatcher)
         assert (stats.delivered, stats.retries, stats.reason, stats.is_failing) == (10, 2, "busy", False)
@@ -130,9 +113,7 @@ class TestRetrying:
     def test_a_sink_that_fails_now_and_then_does_not_fill_the_screen(self, said):
         sink, config = probe(retry=QUICK, batch=Batching(events=1))
         sink.outcomes = [SinkError("busy"), None] * 20
-        dispatcher = Dispatcher([config], said.append)
-        send(dispatcher, 20)
-        close(dispatcher)
+        close(started(said, 20, config))
         assert sink.taken == list(range(20))
         assert said == ["probe it: busy; trying again", "probe it: takes events again"]
 
@@ -142,9 +123,7 @@ class TestRetrying:
             worker.SinkWorker, "_pause", lambda self, seconds, asked: pauses.append((seconds, asked)) or True
         )
         _, config = probe(*[SinkError("busy", retry_after=7.5)] * 2, *[SinkError("down")] * 8, retry=Retrying())
-        dispatcher = Dispatcher([config], said.append)
-        send(dispatcher, 1)
-        close(dispatcher)
+        close(started(said, 1, config))
         assert [asked for _, asked in pauses] == [7.5, 7.5, *[None] * 8]
         longest = [min(0.1 * 2**n, 30.0) for n in range(10)]
         assert all(0 <= seconds <= most for most, (seconds, _) in zip(longest, pauses))
@@ -152,8 +131,7 @@ class TestRetrying:
     def test_retry_after_is_waited_out(self, said):
         began = time.monotonic()
         sink, config = probe(SinkError("busy", retry_after=0.4), retry=Retrying(first=0.001))
-        dispatcher = Dispatcher([config], said.append)
-        send(dispatcher, 1)
+        dispatcher = started(said, 1, config)
         wait_for(lambda: sink.taken)
         assert time.monotonic() - began >= 0.4
         close(dispatcher)
@@ -161,8 +139,7 @@ class TestRetrying:
     def test_a_retry_after_beyond_the_deadline_is_not_waited_for(self, said):
         sink, config = probe(batch=Batching(age=0), retry=QUICK)
         sink.fails = SinkError("busy", retry_after=3600)
-        dispatcher = Dispatcher([config], said.append)
-        send(dispatcher, 1)
+        dispatcher = started(said, 1, config)
         wait_for(lambda: said)
         began = time.monotonic()
         assert close(dispatcher, 60).dropped == 1
@@ -174,9 +151,7 @@ class TestRetrying:
             return SinkError("busy", remaining=range(1, len(numbers), 2))
 
         sink, config = probe(half, half, retry=QUICK, batch=Batching(age=60))
-        dispatcher = Dispatcher([config], said.append)
-        send(dispatcher, 8)
-        stats = close(dispatcher)
+        stats = close(started(said, 8, config))
         assert sorted(sink.taken) == list(range(8))
         assert (stats.delivered, stats.retries) == (8, 2)
 
@@ -190,9 +165,7 @@ class TestRetrying:
         pauses = []
         monkeypatch.setattr(worker.SinkWorker, "_pause", lambda self, seconds, asked: pauses.append(seconds) or True)
         sink, config = probe(*[SinkError("down")] * 8, part, retry=Retrying(), batch=Batching(age=60))
-        dispatcher = Dispatcher([config], said.append)
-        send(dispatcher, 2)
-        close(dispatcher)
+        close(started(said, 2, config))
         assert sink.taken == [0, 1]
         assert len(pauses) == 9
         assert pauses[-1] <= 0.1
@@ -203,9 +176,7 @@ class TestRetrying:
             return SinkError("1 was refused", retryable=False, rejected={0: "no field"}, remaining=[])
 
         sink, config = probe(SinkError("down"), part, retry=QUICK, batch=Batching(age=60))
-        dispatcher = Dispatcher([config], said.append)
-        send(dispatcher, 3)
-        stats = close(dispatcher)
+        stats = close(started(said, 3, config))
         assert (sink.taken, stats.delivered, stats.dead, stats.is_failing) == ([1, 2], 2, 1, False)
         assert said == [
             "probe it: down; trying again",
@@ -261,8 +232,7 @@ class TestOpening:
         released = threading.Event()
         monkeypatch.setattr(hung, "open", released.wait)
         other, beside = probe(place="b")
-        dispatcher = Dispatcher([config, beside], said.append)
-        send(dispatcher, 5)
+        dispatcher = started(said, 5, config, beside)
         stats = dispatcher.close(600)  # were it waited for, this test would not end
         released.set()
         assert other.taken == [0, 1, 2, 3, 4]
@@ -272,9 +242,7 @@ class TestOpening:
         hung, config = probe()
         released = threading.Event()
         monkeypatch.setattr(hung, "open", released.wait)
-        dispatcher = Dispatcher([config], said.append)
-        send(dispatcher, 5)
-        assert close(dispatcher, 0.1).dropped == 5
+        assert close(started(said, 5, config), 0.1).dropped == 5
         released.set()
 
 
@@ -289,9 +257,7 @@ class TestRefusing:
     def test_one_bad_event_does_not_take_the_others_along(self, said, error, says):
         sink, config = probe(batch=Batching(age=60))
         sink.refuses = lambda n: error if n == 333 else None
-        dispatcher = Dispatcher([config], said.append)
-        send(dispatcher, 1000)
-        stats = close(dispatcher)
+        stats = close(started(said, 1000, config))
         assert sink.taken == [n for n in range(1000) if n != 333]
         assert (stats.delivered, stats.dead, stats.lost, stats.is_failing) == (999, 1, 1, False)
         assert said == [f"probe it: {says}; not delivered"]
@@ -301,9 +267,7 @@ class TestRefusing:
         sink, config = probe(batch=Batching(age=60))
         writes = []
         sink.refuses = lambda n: writes.append(n) or SinkError("never", retryable=False)
-        dispatcher = Dispatcher([config], said.append)
-        send(dispatcher, 1000)
-        stats = close(dispatcher)
+        stats = close(started(said, 1000, config))
         assert (stats.delivered, stats.dead) == (0, 1000)
         assert len(writes) < 2 * 1000
         assert stats.is_failing
@@ -314,9 +278,7 @@ class TestRefusing:
             return SinkError("2 were refused", retryable=False, rejected={0: "no field", 1: "bad date"}, remaining=[])
 
         sink, config = probe(refuse, batch=Batching(age=60))
-        dispatcher = Dispatcher([config], said.append)
-        send(dispatcher, 10)
-        stats = close(dispatcher)
+        stats = close(started(said, 10, config))
         assert sink.taken == list(range(2, 10))
         assert (stats.delivered, stats.dead, stats.retries) == (8, 2, 0)
         assert said == ["probe it: no field; not delivered"]
@@ -328,8 +290,7 @@ class TestFailing:
         dead, config = probe(batch=Batching(events=10))
         dead.fails = SinkError("refused")
         alive, other = probe(place="b")
-        dispatcher = Dispatcher([config, other], said.append)
-        send(dispatcher, 100)
+        dispatcher = started(said, 100, config, other)
         stats = dispatcher.close(0.3)
         assert stats["probe it"].warnings() == ["100 events were not delivered"]
         assert stats["probe b"].warnings() == []
@@ -340,8 +301,7 @@ class TestFailing:
     def test_a_hanging_sink_that_comes_back_after_the_end_changes_nothing(self, said):
         sink, config = probe()
         sink.gate.clear()
-        dispatcher = Dispatcher([config], said.append)
-        send(dispatcher, 10)
+        dispatcher = started(said, 10, config)
         before = dispatcher.close(0.1)
         assert before["probe it"].dropped == 10
         sink.gate.set()
@@ -352,8 +312,7 @@ class TestFailing:
         monkeypatch.setattr(event_queue, "MAX_QUEUE_BYTES", 5000)
         sink, config = probe()
         sink.gate.clear()
-        dispatcher = Dispatcher([config], said.append)
-        send(dispatcher, 200)
+        dispatcher = started(said, 200, config)
         sink.gate.set()
         stats = close(dispatcher)
         assert 0 < stats.dropped < 200
@@ -380,9 +339,7 @@ class TestFailing:
         """Given more events than fit the queue and patience, then a sink that goes on taking them gets them all."""
         monkeypatch.setattr(event_queue, "MAX_QUEUE_BYTES", 20_000)
         sink, config = probe(batch=Batching(events=50))
-        dispatcher = Dispatcher([config], said.append, put_timeout=30)
-        send(dispatcher, 5000)
-        assert close(dispatcher).lost == 0
+        assert close(started(said, 5000, config, put_timeout=30)).lost == 0
         assert sink.taken == list(range(5000))
         assert said == []
 
@@ -395,16 +352,13 @@ class TestFailing:
             sink.fails = SinkError("refused")
         else:
             sink.gate.clear()
-        dispatcher = Dispatcher([config], said.append, put_timeout=10_000)
-        send(dispatcher, 5000)
-        assert close(dispatcher, 0.1).dropped == 5000
+        assert close(started(said, 5000, config, put_timeout=10_000), 0.1).dropped == 5000
         sink.gate.set()
 
     def test_a_new_deadline_is_a_last_chance(self, said):
         """Given a sink that waits for its next try, then closing tries at once."""
         sink, config = probe(SinkError("busy"), retry=Retrying(first=3600, longest=3600), batch=Batching(age=0))
-        dispatcher = Dispatcher([config], said.append)
-        send(dispatcher, 3)
+        dispatcher = started(said, 3, config)
         wait_for(lambda: said)
         close(dispatcher)
         assert sorted(sink.taken) == [0, 1, 2]
@@ -417,8 +371,7 @@ class TestFailing:
             return SinkError("away") if until is None or time.monotonic() < until else None
 
         sink, config = probe(*[away] * 100, retry=Retrying(first=3600, longest=3600), batch=Batching(age=0))
-        dispatcher = Dispatcher([config], said.append)
-        send(dispatcher, 3)
+        dispatcher = started(said, 3, config)
         wait_for(lambda: said)
         until = time.monotonic() + 0.2
         assert close(dispatcher, 0.5).lost == 0
@@ -444,8 +397,7 @@ class TestDurable:
 
     def test_what_is_left_out_is_durable(self, said):
         _, config = probe(where="payload.n < 0")
-        dispatcher = Dispatcher([config], said.append)
-        send(dispatcher, 10)
+        dispatcher = started(said, 10, config)
         assert dispatcher.durable == 10
         close(dispatcher)
 
@@ -453,8 +405,7 @@ class TestDurable:
     def test_what_is_lost_never_is(self, said, error):
         sink, config = probe(batch=Batching(events=5, age=60))
         sink.refuses = lambda n: error if n == 7 else None
-        dispatcher = Dispatcher([config], said.append)
-        send(dispatcher, 10)
+        dispatcher = started(said, 10, config)
         dispatcher.close(0.2)
         assert dispatcher.durable == (7 if not error.retryable else 5)
 
@@ -462,8 +413,7 @@ class TestDurable:
         monkeypatch.setattr(event_queue, "MAX_QUEUE_BYTES", 5000)
         sink, config = probe(batch=Batching(age=0))
         sink.gate.clear()
-        dispatcher = Dispatcher([config], said.append)
-        send(dispatcher, 100)
+        dispatcher = started(said, 100, config)
         room = dispatcher.position - dispatcher.stats()["probe it"].dropped
         sink.gate.set()
         wait_for(lambda: dispatcher.durable == room)

@@ -22,12 +22,10 @@ from balog.delivery.dead_letters import SinkDeadLetters
 from balog.delivery.segment import LinesFile, Segment
 from balog.delivery.spool import SinkSpool, SpoolConfig
 from balog.event import Event, decode, encode
-from balog.sinks import Batching, Delivery, Retrying, SinkError
+from balog.sinks import Batching, Delivery, SinkError
 from balog.sinks.statsd import StatsdSinkConfig
-from tests.stand_ins.probe_sink import ProbeConfig, balanced, deliveries, probe, send
+from tests.stand_ins.probe_sink import QUICK, ProbeConfig, balanced, close, deliveries, probe, send, started
 from tests.waiting import wait_for
-
-QUICK = Retrying(first=0.01, longest=0.05)
 
 
 @pytest.fixture
@@ -81,13 +79,6 @@ def assert_config_is_there(spool):
     (path,) = Path(spool.path).glob("*/sink.json")
     found = json.loads(path.read_bytes())
     assert (found["name"], found["folder"], found["sink"]["type"]) == ("probe it", os.getcwd(), "probe")
-
-
-def close(dispatcher, deadline=10):
-    """Close and give the stats of the only sink."""
-    ((_, stats),) = dispatcher.close(deadline).items()
-    assert balanced(stats)
-    return stats
 
 
 class TestSegments:
@@ -217,8 +208,7 @@ class TestSegments:
 class TestSpooling:
     def test_what_a_dead_sink_leaves_waits_on_disk_and_goes_in_order_later(self, said, spool, dead):
         sink, config = dead
-        dispatcher = Dispatcher([config], said.append, spool=spool)
-        send(dispatcher, 1000)
+        dispatcher = started(said, 1000, config, spool=spool)
         stats = close(dispatcher, 0.2)
         assert (stats.spooled, stats.lost, stats.waiting) == (1000, 0, 0)
         assert stats.warnings() == [f"1000 events wait in spool {spool.path}; balog replay {spool.path} sends them"]
@@ -236,8 +226,7 @@ class TestSpooling:
 
     def test_events_are_durable_while_the_sink_is_down_and_come_when_it_is_back(self, said, spool, dead):
         sink, config = dead
-        dispatcher = Dispatcher([config], said.append, spool=spool)
-        send(dispatcher, 500)
+        dispatcher = started(said, 500, config, spool=spool)
         wait_for(lambda: dispatcher.durable == 500)
         assert dispatcher.stats()["probe it"].spooled == 500
         send(dispatcher, 500, start=500)
@@ -252,8 +241,7 @@ class TestSpooling:
         """Given a write that never returns, then what is in hand or queued goes to disk, and the end is in time."""
         sink, config = probe(batch=Batching(age=0))
         sink.gate.clear()
-        dispatcher = Dispatcher([config], said.append, spool=spool)
-        send(dispatcher, 50)
+        dispatcher = started(said, 50, config, spool=spool)
         wait_for(lambda: sink.opened)
         send(dispatcher, 50, start=50)
         wait_for(lambda: dispatcher.durable == 100)
@@ -267,8 +255,7 @@ class TestSpooling:
     def test_a_hand_that_was_spooled_and_then_taken_is_not_sent_again(self, said, spool):
         sink, config = probe(batch=Batching(age=0))
         sink.gate.clear()
-        dispatcher = Dispatcher([config], said.append, spool=spool)
-        send(dispatcher, 100)
+        dispatcher = started(said, 100, config, spool=spool)
         wait_for(lambda: dispatcher.durable == 100)
         sink.gate.set()
         wait_for(lambda: len(sink.taken) == 100)
@@ -280,8 +267,7 @@ class TestSpooling:
         monkeypatch.setattr(event_queue, "MAX_QUEUE_BYTES", 20_000)
         sink, config = probe(batch=Batching(age=0, events=10))
         sink.gate.clear()
-        dispatcher = Dispatcher([config], said.append, put_timeout=10, spool=spool)
-        send(dispatcher, 3000)
+        dispatcher = started(said, 3000, config, put_timeout=10, spool=spool)
         assert dispatcher.stats()["probe it"].dropped == 0
         sink.gate.set()
         assert close(dispatcher).delivered == 3000
@@ -294,26 +280,20 @@ class TestSpooling:
             return SinkError("429", rejected={4: "bad"}, remaining=range(5, len(numbers)))
 
         _, config = probe(SinkError("down"), some, retry=QUICK, batch=Batching(age=60))
-        dispatcher = Dispatcher([config], said.append, spool=spool)
-        send(dispatcher, 10)
-        stats = close(dispatcher, 0.3)
+        stats = close(started(said, 10, config, spool=spool), 0.3)
         assert (stats.delivered, stats.dead, stats.spooled, stats.lost) == (4, 1, 5, 0)
         assert events_in(spool) == [5, 6, 7, 8, 9]
 
     def test_two_sinks_have_a_folder_each(self, said, spool, dead):
         other, second = probe(place="b/../c d", retry=QUICK)
         other.fails = SinkError("down")
-        dispatcher = Dispatcher([dead[1], second], said.append, spool=spool)
-        send(dispatcher, 10)
-        dispatcher.close(0.1)
+        started(said, 10, dead[1], second, spool=spool).close(0.1)
         folders = sorted(path.name for path in Path(spool.path).iterdir())
         assert [name.rpartition("-")[0] for name in folders] == ["probe-b-..-c-d", "probe-it"]
 
     def test_how_a_sink_is_fed_does_not_make_it_another(self, said, spool, dead):
         sink, config = dead
-        dispatcher = Dispatcher([config], said.append, spool=spool)
-        send(dispatcher, 10)
-        dispatcher.close(0.1)
+        started(said, 10, config, spool=spool).close(0.1)
         sink.fails = None
         fed_otherwise = ProbeConfig(where="payload.n < 0", batch=Batching(events=3))
         close(Dispatcher([fed_otherwise], said.append, spool=spool))
@@ -324,9 +304,7 @@ class TestSpooling:
         try:
             dead[0].fails = None
             dead[0].refuses = lambda n: SinkError("no", retryable=n != 3) if n >= 3 else None
-            dispatcher = Dispatcher([dead[1]], said.append, spool=spool)
-            send(dispatcher, 10)
-            dispatcher.close(0.3)
+            started(said, 10, dead[1], spool=spool).close(0.3)
         finally:
             os.umask(old)
         found = [Path(spool.path), *Path(spool.path).rglob("*")]
@@ -336,15 +314,11 @@ class TestSpooling:
         assert len([path for path in found if path.is_file()]) >= 3
 
     def test_the_sink_s_config_lies_also_beside_dead_letters_alone(self, said, spool):
-        dispatcher = Dispatcher([probe(ZeroDivisionError())[1]], said.append, spool=spool)
-        send(dispatcher, 1)
-        close(dispatcher)
+        close(started(said, 1, probe(ZeroDivisionError())[1], spool=spool))
         assert_config_is_there(spool)
 
     def test_a_spool_that_nothing_waits_in_stays_empty(self, said, spool):
-        dispatcher = Dispatcher([probe()[1]], said.append, spool=spool)
-        send(dispatcher, 1000)
-        close(dispatcher)
+        close(started(said, 1000, probe()[1], spool=spool))
         assert list(Path(spool.path).iterdir()) == []
 
     def test_brokers_share_a_spool(self, said, spool, dead):
@@ -365,13 +339,10 @@ class TestSpooling:
 
     def test_new_events_do_not_wait_for_an_old_spool(self, said, spool, dead):
         """Given a long backlog, then it is delivered in turns with what comes now."""
-        dispatcher = Dispatcher([dead[1]], said.append, spool=spool)
-        send(dispatcher, 1000)
-        dispatcher.close(0.1)
+        started(said, 1000, dead[1], spool=spool).close(0.1)
         fresh, fast = probe(batch=Batching(events=10, age=0))
         fresh.gate.clear()
-        dispatcher = Dispatcher([fast], said.append, spool=spool)
-        send(dispatcher, 100, start=5000)
+        dispatcher = started(said, 100, fast, start=5000, spool=spool)
         fresh.gate.set()
         close(dispatcher)
         assert sorted(fresh.taken) == [*range(1000), *range(5000, 5100)]
@@ -443,8 +414,7 @@ class TestTheWindow:
 
     def test_with_another_window_sync_does_nothing(self, said, spool):
         _, config = probe(batch=Batching(age=3600))
-        dispatcher = Dispatcher([config], said.append, spool=spool)
-        send(dispatcher, 10)
+        dispatcher = started(said, 10, config, spool=spool)
         dispatcher.sync()
         assert events_on_disk(spool) == []
         close(dispatcher)
@@ -495,8 +465,7 @@ def test_what_a_sink_never_sends_is_not_spooled_for_it(said, spool):
     """Given a sink of metrics that is away, then logs are left out and metrics wait."""
     measure = Event.new("a", {"cls_type": "metric", "type": "counter", "metric": "rows", "value": 1, "n": 7})
     config = StatsdSinkConfig(host="no-such-host.invalid", retry=QUICK)
-    dispatcher = Dispatcher([config], said.append, spool=spool)
-    send(dispatcher, 10)
+    dispatcher = started(said, 10, config, spool=spool)
     dispatcher.put(Delivery(measure, encode(measure)))
     stats = close(dispatcher, 0.1)
     assert (stats.filtered, stats.spooled, stats.delivered) == (10, 1, 0)
@@ -530,9 +499,7 @@ class TestDeadLetters:
     @pytest.mark.parametrize("line", [b"", b"{}", b"\0\0\0", b'{"schema": "0.1.0", "head', b"\xff\xfe", b"[" * 5000])
     def test_a_corrupt_line_holds_up_nothing(self, said, spool, dead, line):
         sink, config = dead
-        dispatcher = Dispatcher([config], said.append, spool=spool)
-        send(dispatcher, 10)
-        dispatcher.close(0.1)
+        started(said, 10, config, spool=spool).close(0.1)
         (path,) = segments(spool)
         lines = path.read_bytes().splitlines()
         path.write_bytes(b"\n".join([*lines[:4], line, *lines[4:]]) + b"\n")
@@ -545,9 +512,7 @@ class TestDeadLetters:
         assert letter["reason"].startswith("no event: ")
 
     def test_a_segment_of_corrupt_lines_only(self, said, spool, dead):
-        dispatcher = Dispatcher([dead[1]], said.append, spool=spool)
-        send(dispatcher, 1)
-        dispatcher.close(0.1)
+        started(said, 1, dead[1], spool=spool).close(0.1)
         (path,) = segments(spool)
         path.write_bytes(Segment.head + b"x\n" * 50)
         stats = close(Dispatcher([dead[1]], said.append, spool=spool), 5)
@@ -568,8 +533,7 @@ class TestRoom:
 
     def test_a_full_spool_keeps_the_oldest(self, said, tmp_path, dead):
         spool = self.small(tmp_path)
-        dispatcher = Dispatcher([dead[1]], said.append, spool=spool, put_timeout=30)
-        send(dispatcher, 2000)
+        dispatcher = started(said, 2000, dead[1], spool=spool, put_timeout=30)
         stats = close(dispatcher, 0.1)
         assert stats.dropped + stats.spooled == 2000
         assert events_in(spool) == list(range(stats.spooled))
@@ -584,8 +548,7 @@ class TestRoom:
         spool = self.small(tmp_path)
         sink, config = dead
         sink.gate.clear()
-        dispatcher = Dispatcher([config], said.append, spool=spool, put_timeout=30)
-        send(dispatcher, 900)
+        dispatcher = started(said, 900, config, spool=spool, put_timeout=30)
         sink.gate.set()
         stats = close(dispatcher, 0.1)
         assert stats.dropped + stats.spooled == 900
@@ -619,8 +582,7 @@ class TestDisk:
             raise OSError(errno.ENOSPC, "No space left on device")
 
         monkeypatch.setattr(segment.os, "pwrite", refuse)
-        dispatcher = Dispatcher([dead[1]], said.append, spool=spool)
-        send(dispatcher, 500)
+        dispatcher = started(said, 500, dead[1], spool=spool)
         time.sleep(0.6)
         send(dispatcher, 500)
         stats = close(dispatcher, 0.1)
@@ -640,9 +602,7 @@ class TestDisk:
             pytest.skip("nothing can be mounted here")
         try:
             spool = SpoolConfig(path=str(disk / "spool"))
-            dispatcher = Dispatcher([dead[1]], said.append, spool=spool, put_timeout=5)
-            send(dispatcher, 5000)
-            stats = close(dispatcher, 0.1)
+            stats = close(started(said, 5000, dead[1], spool=spool, put_timeout=5), 0.1)
             assert stats.spooled + stats.dropped == 5000
             assert stats.spooled > 100
             assert events_in(spool) == list(range(stats.spooled))
@@ -664,9 +624,7 @@ class TestDisk:
 
     def test_a_segment_that_cannot_be_read_is_left_alone(self, said, spool, dead, monkeypatch):
         sink, config = dead
-        dispatcher = Dispatcher([config], said.append, spool=spool)
-        send(dispatcher, 10)
-        dispatcher.close(0.1)
+        started(said, 10, config, spool=spool).close(0.1)
         sink.fails = None
 
         def fail(self, count, size):
@@ -764,8 +722,7 @@ def test_an_end_that_does_not_wait_for_a_slow_disk_counts_each_event_once(said, 
         sink.refuses = lambda n: SinkError("no", retryable=False) if n == 3 else None
     else:
         sink.fails = SinkError("down")
-    dispatcher = Dispatcher([config], said.append, spool=spool)
-    send(dispatcher, 120)
+    dispatcher = started(said, 120, config, spool=spool)
     assert begun.wait(30)
     ((_, stats),) = dispatcher.close(0.1).items()
     go_on.set()
@@ -818,8 +775,7 @@ def test_every_event_is_accounted_for_whatever_happens(said, tmp_path, monkeypat
     for turn in range(4):
         sink, config = probe(retry=QUICK, batch=Batching(events=chance.choice([1, 10, 100]), age=0.001))
         sink.write = write
-        dispatcher = Dispatcher([config], said.append, put_timeout=chance.choice([0, 1]), spool=spool)
-        send(dispatcher, 400, start=turn * 400)
+        dispatcher = started(said, 400, config, start=turn * 400, put_timeout=chance.choice([0, 1]), spool=spool)
         stats = close(dispatcher, chance.choice([0.0, 0.1, 0.5]))
         assert (stats.put, stats.waiting) == (400, 0)
         delivered += stats.delivered

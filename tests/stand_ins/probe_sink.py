@@ -4,9 +4,12 @@ import threading
 
 from msgspec import Struct
 
+from balog.delivery import Dispatcher
 from balog.event import Event, encode
-from balog.sinks import Delivery
+from balog.sinks import Delivery, Retrying
 from balog.sinks.base import SinkOptions
+
+QUICK = Retrying(first=0.01, longest=0.05)
 
 
 class Probe:
@@ -77,6 +80,20 @@ def deliveries(count, start=0, **payload):
 def send(dispatcher, count, start=0, **payload):
     for delivery in deliveries(count, start, **payload):
         dispatcher.put(delivery)
+
+
+def started(said, count, *configs, start=0, **options):
+    """Give a dispatcher that got so many events."""
+    dispatcher = Dispatcher(configs, said.append, **options)
+    send(dispatcher, count, start)
+    return dispatcher
+
+
+def close(dispatcher, deadline=10):
+    """Close and give the stats of the only sink."""
+    ((_, stats),) = dispatcher.close(deadline).items()
+    assert balanced(stats)
+    return stats
 
 
 def balanced(stats):
