@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 from urllib.parse import quote, urlencode
 
@@ -11,13 +11,14 @@ import msgspec
 from msgspec import Struct
 
 from balog.common.errors import ConfigError
-from balog.common.http import HttpClient, HttpStatusError
+from balog.common.http import HttpClient, HttpResponse, HttpStatusError
 from balog.common.storage import StorageError
 from balog.registry import IncompatibleError, InvalidSchemaError, Registry, Schema, VersionTakenError, open_registry
 from balog.registry.comparing import CompatibilityReport, Mode
 from balog.registry.names import is_type, parse_file_name
 from balog.registry.store import Listing, StoredVersion
 from balog.sinks.base import SinkError
+from balog.sinks.service import bearer
 
 FORMS = {"json": "application/schema+json", "protobuf": "text/x-protobuf"}
 """Media types of schemas by form."""
@@ -62,13 +63,12 @@ class RemoteStore:
 
     def __init__(self, url: str, token: str | None = None) -> None:
         self.place = url.rstrip("/")
-        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
-        self._client = HttpClient(self.place, headers=self._headers, timeout=30.0)
+        self._client = HttpClient(self.place, headers=bearer(token), timeout=30.0)
 
     def listing(self) -> Listing:
         """See ``Store``."""
         try:
-            entries = msgspec.json.decode(self._request("GET", "", None), type=list[TypeEntry])
+            entries = msgspec.json.decode(self._body(lambda: self._client.get(_PATH)), type=list[TypeEntry])
         except msgspec.DecodeError:
             raise StorageError(f"{self.place} does not answer as an event service does; is the URL right?") from None
         found: Listing = {}
@@ -83,7 +83,7 @@ class RemoteStore:
     def read(self, type: str, kept: StoredVersion) -> bytes | None:
         """See ``Store``."""
         try:
-            return self._request("GET", f"/{quote(type)}/{quote(kept.name.version)}", None)
+            return self._body(lambda: self._client.get(f"{_PATH}/{quote(type)}/{quote(kept.name.version)}"))
         except StorageError as error:
             if isinstance(error.__cause__, HttpStatusError) and error.__cause__.answer.status == 404:
                 return None
@@ -97,9 +97,9 @@ class RemoteStore:
     def register(self, schema: Schema, mode: Mode) -> CompatibilityReport:
         """Post a version. Raises the errors of ``Registry.register``."""
         query = {"mode": mode} | ({"message": schema.message} if schema.message else {})
-        path = f"/{quote(schema.type)}/{quote(schema.version)}?{urlencode(query)}"
+        path = f"{_PATH}/{quote(schema.type)}/{quote(schema.version)}?{urlencode(query)}"
         try:
-            answer = self._request("POST", path, schema.source, FORMS[schema.form])
+            answer = self._body(lambda: self._client.post(path, schema.source, FORMS[schema.form]))
         except StorageError as error:
             if isinstance(error.__cause__, HttpStatusError):
                 self._raise_rejection(schema, error.__cause__.answer.body)
@@ -122,10 +122,10 @@ class RemoteStore:
         if rejection.kind in ("schema", "name"):
             raise InvalidSchemaError(rejection.problem, f"{schema.type}/{schema.version}", rejection.path)
 
-    def _request(self, method: str, path: str, body: bytes | None, kind: str = "application/json") -> bytes:
-        headers = {**self._headers, "User-Agent": "balog", **({} if body is None else {"Content-Type": kind})}
+    @staticmethod
+    def _body(ask: Callable[[], HttpResponse]) -> bytes:
         try:
-            return self._client.request(method, _PATH + path, body, headers).body
+            return ask().body
         except SinkError as error:
             raise StorageError(str(error), retryable=error.retryable) from error
 

@@ -87,19 +87,18 @@ class ServiceServer:
             self._thread.join(timeout)
 
     def _run(self) -> None:
-        loop = _new_loop()
+        run: Callable[[Coroutine[Any, Any, None]], None] = asyncio.run
+        with suppress(ImportError):
+            import uvloop
+
+            run = uvloop.run
         try:
-            loop.run_until_complete(self._serve())
+            run(self._serve())
         except BaseException as error:  # includes the SystemExit that uvicorn raises when it cannot start
             self.error = error
         finally:
             self.loop = None
             self._started.set()
-            with suppress(Exception):
-                _cancel_all(loop)
-                loop.run_until_complete(loop.shutdown_asyncgens())
-                loop.run_until_complete(loop.shutdown_default_executor())
-            loop.close()
 
     async def _serve(self) -> None:
         from uvicorn import Server
@@ -129,23 +128,6 @@ class ServiceServer:
         for connection in list(server.server_state.connections):
             connection.transport.abort()
         await serving
-
-
-def _new_loop() -> asyncio.AbstractEventLoop:
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.new_event_loop()
-    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
-    return loop
-
-
-def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:
-    tasks = asyncio.all_tasks(loop)
-    for task in tasks:
-        task.cancel()
-    if tasks:
-        loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
 
 
 def _uvicorn_config(config: ServiceConfig, app: Any) -> Any:

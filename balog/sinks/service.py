@@ -5,7 +5,7 @@ Also the client side of the service's wire format: requests and answers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Annotated, ClassVar
 
 import msgspec
@@ -85,8 +85,7 @@ class ServiceApi:
     """
 
     def __init__(self, url: str, token: str | None, timeout: float, ca_file: str | None, *, is_gzipped: bool) -> None:
-        headers: Mapping[str, str] = {} if token is None else {"Authorization": f"Bearer {token}"}
-        self.client = HttpClient(url, headers=headers, timeout=timeout, ca_file=ca_file, is_gzipped=is_gzipped)
+        self.client = HttpClient(url, headers=bearer(token), timeout=timeout, ca_file=ca_file, is_gzipped=is_gzipped)
 
     def post(
         self, bodies: Iterable[bytes], *, only_failed: bool, keep_failed: bool = True, timeout: float | None = None
@@ -187,6 +186,11 @@ class ServiceSink(HttpSink):
             elif item.status >= 300:
                 errors.reject({item.index: item.reason})
         errors.finish()
+
+
+def bearer(token: str | None) -> dict[str, str]:
+    """Return the header with a service's bearer token; none without a token."""
+    return {"Authorization": f"Bearer {token}"} if token else {}
 
 
 def _read(body: bytes) -> Answer | None:

@@ -138,7 +138,7 @@ def test_the_service_takes_no_item_with_two_types(form: str, is_twice: bool, see
     body = {"array": f"[{text}, {text}]", "lines": text.replace("\n", " ")}.get(form, text).encode()
     items = split(body, "lines" if form == "lines" else "json", 10)
     reader = ItemReader(open_registry(None), ServiceConfig(topics="local:unused", unknown_types="accept"))
-    for one in reader.read(items.bodies, ONLY_SALE if chance.random() < 0.5 else ANONYMOUS, "", None, may_wait=True):
+    for one in reader.read(items, ONLY_SALE if chance.random() < 0.5 else ANONYMOUS, "", None, may_wait=True):
         if is_twice:
             assert not isinstance(one, AcceptedEvent)
             assert (one.status, "twice" in one.problems[0].reason) == (422, True)

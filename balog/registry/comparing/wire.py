@@ -164,14 +164,8 @@ def _history(old: CompiledMessage, new: CompiledMessage) -> Iterator[Compatibili
 
 def _numbers(old: Any, new: Any) -> Iterator[CompatibilityFinding]:
     was, now = _reserved(old), _reserved(new)
-    for field in old.fields:
-        if field.number not in new.fields_by_number and not _within(field.number, now):
-            yield _wire(field.full_name, f"was deleted and its number is not reserved; say: reserved {field.number};")
-    for field in new.fields:
-        if field.number not in old.fields_by_number and _within(field.number, was):
-            yield _wire(
-                field.full_name, f"has the number {field.number}, which was reserved: it may have had another meaning"
-            )
+    before, after = ([(field.number, field.full_name) for field in each.fields] for each in (old, new))
+    yield from _reused(before, after, was, now)
     for first, last in was:
         for begin in (first, *(end for _, end in now if first <= end < last)):  # where a hole can begin
             hole = next(number for number in itertools.count(begin) if number not in new.fields_by_number)
@@ -190,18 +184,27 @@ def _numbers(old: Any, new: Any) -> Iterator[CompatibilityFinding]:
             )
 
 
+def _reused(
+    old: list[tuple[int, str]], new: list[tuple[int, str]], was: list[tuple[int, int]], now: list[tuple[int, int]]
+) -> Iterator[CompatibilityFinding]:
+    """Yield the deleted numbers that are not reserved, and the added ones that were.
+
+    Args:
+        old, new: each number with the name of its field or value.
+        was, now: the reserved ranges.
+    """
+    before, after = dict(old), dict(new)
+    for number, name in old:
+        if number not in after and not _within(number, now):
+            yield _wire(name, f"was deleted and its number is not reserved; say: reserved {number};")
+    for number, name in new:
+        if number not in before and _within(number, was):
+            yield _wire(name, f"has the number {number}, which was reserved: it may have had another meaning")
+
+
 def _values(old: Any, new: Any) -> Iterator[CompatibilityFinding]:
-    numbers, now = set(new.values_by_number), [(part.start, part.end + 1) for part in _proto(new).reserved_range]
-    for value in old.values:
-        if value.number not in numbers and not _within(value.number, now):
-            yield _wire(
-                f"{new.full_name}.{value.name}",
-                f"was deleted and its number is not reserved; say: reserved {value.number};",
-            )
-    was = [(part.start, part.end + 1) for part in _proto(old).reserved_range]
-    for value in new.values:
-        if value.number not in old.values_by_number and _within(value.number, was):
-            yield _wire(f"{new.full_name}.{value.name}", f"has the number {value.number}, which was reserved")
+    before, after = ([(one.number, f"{new.full_name}.{one.name}") for one in each.values] for each in (old, new))
+    yield from _reused(before, after, _reserved(old), _reserved(new))
 
 
 def _enums(message: Any) -> Iterator[Any]:
@@ -213,10 +216,13 @@ def _enums(message: Any) -> Iterator[Any]:
 
 
 def _proto(described: Any) -> Any:
-    is_enum = hasattr(described, "values_by_number")
-    proto = descriptor_pb2.EnumDescriptorProto() if is_enum else descriptor_pb2.DescriptorProto()
+    proto = descriptor_pb2.EnumDescriptorProto() if _is_enum(described) else descriptor_pb2.DescriptorProto()
     described.CopyToProto(proto)
     return proto
+
+
+def _is_enum(described: Any) -> bool:
+    return hasattr(described, "values_by_number")
 
 
 def _has_other_default(old: Any, new: Any) -> bool:
@@ -224,9 +230,10 @@ def _has_other_default(old: Any, new: Any) -> bool:
     return comparable and bool(old.default_value != new.default_value)
 
 
-def _reserved(message: Any) -> list[tuple[int, int]]:
-    """Return the reserved number ranges of a message, as first and one past the last."""
-    return [(part.start, part.end) for part in _proto(message).reserved_range]
+def _reserved(described: Any) -> list[tuple[int, int]]:
+    """Return the reserved number ranges of a message or an enum, as first and one past the last."""
+    # The end of an enum's range is inclusive.
+    return [(part.start, part.end + _is_enum(described)) for part in _proto(described).reserved_range]
 
 
 def _within(number: int, ranges: list[tuple[int, int]]) -> bool:

@@ -185,24 +185,23 @@ def _own_rules(message: Any, pool: Any) -> Iterator[tuple[str, str, str]]:
                     yield from _cel(rules)
 
 
-def _cel(rules: Any) -> Iterator[tuple[str, str, str]]:
+def _leaves(rules: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield the set fields of an annotation and of the messages in it, such as ``repeated.items``."""
     for field, value in rules.ListFields():
+        if field.message_type is not None and not field.is_repeated:
+            yield from _leaves(value)
+        else:
+            yield field, value
+
+
+def _cel(rules: Any) -> Iterator[tuple[str, str, str]]:
+    for field, value in _leaves(rules):
         if field.name == "cel":
             for rule in value:
                 yield rule.id, rule.message, rule.expression
         elif field.name == "cel_expression":
             for expression in value:
                 yield expression, "", expression
-        elif field.message_type is not None and not field.is_repeated:
-            yield from _cel(value)  # such as repeated.items
-
-
-def _patterns(rules: Any) -> Iterator[str]:
-    for field, value in rules.ListFields():
-        if field.name == "pattern" and isinstance(value, str):
-            yield value
-        elif field.message_type is not None and not field.is_repeated:
-            yield from _patterns(value)
 
 
 class _Cost:
@@ -219,8 +218,9 @@ class _Cost:
             if count > _MOST_LOOPS or (1 + len(_GROWING.findall(expression))) ** count > _MOST_GROWTH:
                 raise InvalidSchemaError(f"a rule may take too long: {' '.join(expression.split())[:200]}")
         self._loops = [count for count in loops if count]
-        self._each_ns = _RULE_NS * sum(map(_count, annotations))
-        patterns = [pattern for rules in annotations for pattern in _patterns(rules)]
+        leaves = [leaf for rules in annotations for leaf in _leaves(rules)]
+        self._each_ns = _RULE_NS * sum(len(value) if field.is_repeated else 1 for field, value in leaves)
+        patterns = [value for field, value in leaves if field.name == "pattern" and isinstance(value, str)]
         patterns += [match[2] for expression in own for match in _LITERAL.finditer(expression)]
         self._byte_ns = sum(map(byte_ns, patterns)) + self._each_ns / 2
         matches = sum(len(_MATCHES.findall(expression)) - len(_LITERAL.findall(expression)) for expression in own)
@@ -231,14 +231,3 @@ class _Cost:
         looped = sum(min(size**loops, _MOST_STEPS * count) for loops in self._loops) * _STEP_NS
         nanoseconds: float = count * self._each_ns + size * self._byte_ns + size**2 * self._square_ns + looped
         return nanoseconds * 1e-9
-
-
-def _count(rules: Any) -> int:
-    """Count the values in the rules."""
-    count = 0
-    for field, value in rules.ListFields():
-        if field.is_repeated:
-            count += len(value)
-        else:
-            count += 1 if field.message_type is None else _count(value)
-    return count

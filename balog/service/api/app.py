@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -22,7 +21,7 @@ from balog.delivery.notices import ThrottledNotices
 from balog.service.api import control_api, schemas_api
 from balog.service.api.bodies import ClientDisconnected, Receive
 from balog.service.api.context import ServiceContext
-from balog.service.api.endpoints import authorize, error_response
+from balog.service.api.endpoints import authorize, error_response, json_response
 from balog.service.api.errors import ApiError
 from balog.service.api.events_api import EventsApi
 
@@ -159,20 +158,16 @@ def _check_is_local(scope: Scope) -> None:
         raise ApiError(403, "without tokens, the service rejects requests from pages of other sites")
 
 
-def _json(content: Any, status: int = 200) -> Response:
-    return Response(msgspec.json.encode(content) + b"\n", status, media_type="application/json")
-
-
 async def _health(request: Request) -> Response:
-    return _json({"status": "alive", "problems": []})
+    return json_response({"status": "alive", "problems": []})
 
 
 def _ready(service: ServiceContext) -> Callable[[Request], Awaitable[Response]]:
     async def ready(request: Request) -> Response:
         problems = service.problems()
         if not service.is_ready:
-            return _json({"status": "not ready", "problems": problems}, 503)
-        return _json({"status": "degraded" if problems else "ready", "problems": problems})
+            return json_response({"status": "not ready", "problems": problems}, 503)
+        return json_response({"status": "degraded" if problems else "ready", "problems": problems})
 
     return ready
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from typing import Any, Literal, NamedTuple
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Raw
@@ -145,19 +145,12 @@ def inflate(body: bytes, encoding: str, limit: int) -> bytes:
     return b"".join(parts)
 
 
-class Items(NamedTuple):
-    """The items of a body in order, as bytes; ``is_one`` if the body is a single item."""
-
-    bodies: list[bytes]
-    is_one: bool
-
-
 _raws = msgspec.json.Decoder(list[Raw])
 _SPACE = b" \t\r\n"
 
 
-def split(body: bytes, form: Form, limit: int) -> Items:
-    """Split a body into undecoded items.
+def split(body: bytes, form: Form, limit: int) -> list[bytes]:
+    """Split a body into undecoded items, in order.
 
     A line that is not JSON is an item, too: the reader rejects it alone.
 
@@ -165,41 +158,26 @@ def split(body: bytes, form: Form, limit: int) -> Items:
         ApiError: 400 not JSON, or empty; 413 more than ``limit`` items.
     """
     if form == "protobuf":
-        return Items([body], True)
+        return [body]
     if form == "lines":
-        lines: list[bytes] = []
-        for line in body.split(b"\n"):
-            if line and not line.isspace():
-                lines.append(line)
-        if not lines:
-            raise ApiError(400, "the body holds no events")
-        if len(lines) > limit:
-            raise _too_many(limit)
-        return Items(lines, False)
-    begin = body.lstrip(_SPACE)[:1]
-    if not begin:
-        raise ApiError(400, "the body is empty; expected an event, an array of events, or lines")
-    try:
-        str(body, "utf-8")
-        if begin != b"[":
-            msgspec.json.decode(body, type=Raw)
-            return Items([body], True)
-        found = _raws.decode(body)
-    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise _not_json(error, body, begin) from None
+        found: Sequence[bytes | Raw] = [line for line in body.split(b"\n") if line and not line.isspace()]
+    else:
+        begin = body.lstrip(_SPACE)[:1]
+        if not begin:
+            raise ApiError(400, "the body is empty; expected an event, an array of events, or lines")
+        try:
+            str(body, "utf-8")
+            if begin != b"[":
+                msgspec.json.decode(body, type=Raw)
+                return [body]
+            found = _raws.decode(body)
+        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+            hint = ""
+            if begin == b"{" and "trailing" in str(error) and b"\n" in body:
+                hint = "; lines of events want Content-Type: application/x-ndjson"
+            raise ApiError(400, f"the body is not JSON: {split_refusal(error)[0]}{hint}") from None
     if not found:
         raise ApiError(400, "the body holds no events")
     if len(found) > limit:
-        raise _too_many(limit)
-    return Items([bytes(raw) for raw in found], False)
-
-
-def _not_json(error: Exception, body: bytes, begin: bytes) -> ApiError:
-    hint = ""
-    if begin == b"{" and "trailing" in str(error) and b"\n" in body:
-        hint = "; lines of events want Content-Type: application/x-ndjson"
-    return ApiError(400, f"the body is not JSON: {split_refusal(error)[0]}{hint}")
-
-
-def _too_many(limit: int) -> ApiError:
-    return ApiError(413, f"the body holds more than {limit} events; send fewer at once")
+        raise ApiError(413, f"the body holds more than {limit} events; send fewer at once")
+    return [bytes(item) for item in found]

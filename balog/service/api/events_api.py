@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from balog.service.api.bodies import Form, Items, Receive, content_form, inflate, read_body, split
+from balog.service.api.bodies import Form, Receive, content_form, inflate, read_body, split
 from balog.service.api.context import ServiceContext
 from balog.service.api.endpoints import principal_of
 from balog.service.api.errors import ApiError
@@ -25,6 +25,7 @@ from balog.sinks.service import Answer, Item, Problem
 _IN_LOOP_BYTES = 64 << 10
 """A larger body is read in a thread, because it would delay other requests by more than a few milliseconds."""
 
+_Read = list[AcceptedEvent | RejectedItem]
 _KEY = re.compile("[!-~]{1,200}")
 _encoder = msgspec.json.Encoder()
 
@@ -90,14 +91,25 @@ class EventsApi:
                     400, "expected HTTP/1.1 and no Upgrade, which loses the body", headers={"Connection": "close"}
                 )
             protobuf = _protobuf_parameters(options, caller) if form == "protobuf" else None
-            if encoding or size > _IN_LOOP_BYTES:
-                items, found, size = await self._read_in_thread(body, encoding, form, caller, key or "", protobuf)
-            else:
+
+            def read(body: bytes) -> tuple[list[bytes], _Read | None]:
                 items = split(body, form, self._limits.events)
                 try:
-                    found = service.reader.read(items.bodies, caller, key or "", protobuf, may_wait=False)
+                    return items, service.reader.read(items, caller, key or "", protobuf, may_wait=False)
                 except SchemaNotCached:
-                    found = await self._read_slowly(items, caller, key or "", protobuf)
+                    return items, None
+
+            if encoding or size > _IN_LOOP_BYTES:
+                inflated = await asyncio.to_thread(inflate, body, encoding, self._limits.inflated_bytes)
+                if inflated is not body:
+                    self._budget.acquire(len(inflated))
+                    size += len(inflated)
+                items, found = await asyncio.to_thread(read, inflated)
+            else:
+                items, found = read(body)
+            if found is None:
+                slowly = partial(service.reader.read, items, caller, key or "", protobuf, may_wait=True)
+                found = await service.readers.submit(slowly).future
             if service.is_stopping:
                 raise _stopping()
             answer = await self._store(items, found, form, caller, protobuf, options.get("failed") != "drop")
@@ -106,44 +118,10 @@ class EventsApi:
         service.metrics.observe_request(time.perf_counter() - begin)
         return Reply(answer, options.get("items") == "failed")
 
-    async def _read_in_thread(
-        self, body: bytes, encoding: str, form: Form, caller: TokenEntry, key: str, protobuf: ProtobufParameters | None
-    ) -> tuple[Items, list[AcceptedEvent | RejectedItem], int]:
-        """Decompress, split and read a body in a thread. Return also the bytes that it holds in the budget."""
-        limits, reader = self._limits, self._service.reader
-        inflated = await asyncio.to_thread(inflate, body, encoding, limits.inflated_bytes)
-        size = len(body)
-        if inflated is not body:
-            self._budget.acquire(len(inflated))
-            size += len(inflated)
-        try:
-
-            def read() -> tuple[Items, list[AcceptedEvent | RejectedItem] | None]:
-                items = split(inflated, form, limits.events)
-                try:
-                    return items, reader.read(items.bodies, caller, key, protobuf, may_wait=False)
-                except SchemaNotCached:
-                    return items, None
-
-            items, found = await asyncio.to_thread(read)
-            if found is None:
-                found = await self._read_slowly(items, caller, key, protobuf)
-        except BaseException:
-            self._budget.release(size - len(body))
-            raise
-        return items, found, size
-
-    async def _read_slowly(
-        self, items: Items, caller: TokenEntry, key: str, protobuf: ProtobufParameters | None
-    ) -> list[AcceptedEvent | RejectedItem]:
-        """Read items whose schemas are not cached, in a thread that may wait for the registry."""
-        read = partial(self._service.reader.read, items.bodies, caller, key, protobuf, may_wait=True)
-        return await self._service.readers.submit(read).future
-
     async def _store(
         self,
-        items: Items,
-        found: Sequence[AcceptedEvent | RejectedItem],
+        items: Sequence[bytes],
+        found: _Read,
         form: Form,
         caller: TokenEntry,
         protobuf: ProtobufParameters | None,
@@ -155,7 +133,7 @@ class EventsApi:
         wanted: list[AcceptedEvent] = []
         places: list[int | None] = []  # of each item in `wanted`
         dropped = 0
-        for item, one in zip(items.bodies, found):
+        for item, one in zip(items, found):
             made: AcceptedEvent | None = one if isinstance(one, AcceptedEvent) else None
             if keeps_failed and isinstance(one, RejectedItem) and one.status == 422:
                 made = service.failed.make(item, one, form, caller.name, channel)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
 import msgspec
 
 from balog.common.errors import ConfigError
-from balog.common.http import HttpClient, HttpStatusError
+from balog.common.http import HttpClient, HttpResponse, HttpStatusError
 from balog.service.control.folder import FolderControl
 from balog.service.control.store import ControlError, DocumentVersion, Pushed, ServiceStatus, VersionConflict
+from balog.sinks.service import bearer
 
 T = TypeVar("T")
 _PATH = "/v1/config"
@@ -22,8 +23,7 @@ class RemoteControl:
 
     def __init__(self, url: str, token: str | None = None) -> None:
         self.place = url.rstrip("/")
-        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
-        self._client = HttpClient(self.place, headers=self._headers, timeout=30.0)
+        self._client = HttpClient(self.place, headers=bearer(token), timeout=30.0)
 
     def head(self) -> DocumentVersion | None:
         """See ``FolderControl``."""
@@ -59,16 +59,15 @@ class RemoteControl:
         self._client.close()
 
     def _get(self, path: str, type: type[T]) -> T:
-        return self._request("GET", path, None, type)
+        return self._decoded(lambda: self._client.get(_PATH + path), type)
 
     def _post(self, path: str, body: bytes, options: dict[str, Any]) -> Pushed:
         query = urlencode({name: value for name, value in options.items() if value is not None})
-        return self._request("POST", f"{path}?{query}", body, Pushed)
+        return self._decoded(lambda: self._client.post(f"{_PATH}{path}?{query}", body), Pushed)
 
-    def _request(self, method: str, path: str, body: bytes | None, type: type[T]) -> T:
-        headers = {**self._headers, "User-Agent": "balog", "Content-Type": "application/json"}
+    def _decoded(self, ask: Callable[[], HttpResponse], type: type[T]) -> T:
         try:
-            answer = self._client.request(method, _PATH + path, body, headers)
+            answer = ask()
         except HttpStatusError as error:
             raise self._translate(error) from None
         try:

@@ -25,7 +25,7 @@ class PendingBatch:
         error: why the messages could not be stored.
     """
 
-    __slots__ = ("_settled", "_waiters", "duplicates", "error", "is_settled", "messages", "refused", "size", "store")
+    __slots__ = ("_is_settled", "_settled", "duplicates", "error", "messages", "refused", "size", "store")
 
     def __init__(self, messages: Sequence[Message], size: int, settled: Callable[[PendingBatch], object]) -> None:
         self.messages = messages
@@ -34,16 +34,12 @@ class PendingBatch:
         self.refused: dict[str, str] = {}
         self.duplicates: set[int] = set()
         self.error = ""
-        self.is_settled = False
         self._settled = settled
-        self._waiters: list[asyncio.Future[None]] = []
+        self._is_settled = asyncio.Event()
 
     async def wait(self) -> None:
         """Wait until the batch is settled. Any number of tasks may wait, and may be cancelled."""
-        if not self.is_settled:
-            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiters.append(waiter)
-            await waiter
+        await self._is_settled.wait()
 
     def succeed(self, store: Store, written: PublishResult) -> None:
         """Settle the batch as stored. Call it in order for batches written together: of equal ids, the first is new."""
@@ -62,8 +58,5 @@ class PendingBatch:
         self._notify()
 
     def _notify(self) -> None:
-        self.is_settled = True
         self._settled(self)
-        for waiter in self._waiters:
-            if not waiter.done():
-                waiter.set_result(None)
+        self._is_settled.set()

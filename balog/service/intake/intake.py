@@ -49,12 +49,11 @@ class IntakeState(Struct, frozen=True, kw_only=True):
 class _Part:
     """The events of one request for one topic: those with an immediate result, and those that wait."""
 
-    __slots__ = ("duplicates_of", "group", "indices", "messages", "sizes")
+    __slots__ = ("duplicates_of", "group", "indices", "messages")
 
     def __init__(self) -> None:
         self.indices: list[int] = []
         self.messages: list[Message] = []
-        self.sizes: list[int] = []
         self.group: PendingBatch | None = None
         self.duplicates_of: list[tuple[int, PendingBatch | None]] = []
         """Indices of events whose ids another batch is storing now; None means this part's own batch."""
@@ -167,7 +166,6 @@ class EventIntake:
                 part = parts[stream, name] = _Part()
             part.indices.append(index)
             part.messages.append(Message(event.header.id, body, key))
-            part.sizes.append(len(body))
         results: list[IntakeResult | None] = [None] * len(accepted)
         # Enqueue all before awaiting the first, so that all are accounted for even if the client disconnects.
         for (stream, name), part in parts.items():
@@ -184,20 +182,19 @@ class EventIntake:
 
     def _enqueue(self, stream: str, topic: str, part: _Part, results: list[IntakeResult | None]) -> None:
         """Enqueue the admitted events, and record the results of the others."""
-        count, retry_after = self._flow.admit(stream, part.sizes)
+        count, retry_after = self._flow.admit(stream, [len(message.body) for message in part.messages])
         if count < len(part.indices):
             reason = f"stream {stream} has too many waiting events"
             stored_late = IntakeResult(status=429, stream=stream, topic=topic, retry_after=retry_after, reason=reason)
             for index in part.indices[count:]:
                 results[index] = stored_late
             part.indices, part.messages = part.indices[:count], part.messages[:count]
-            part.sizes = part.sizes[:count]
             if not count:
                 return
         writer = self._writers.get(topic) or self._open(topic)
         if not writer.keeps_ids:
             self._remove_known(stream, topic, part, results)
-        messages, size = part.messages, sum(part.sizes)
+        messages, size = part.messages, _size(part.messages)
         if not messages:
             return
 
@@ -222,9 +219,8 @@ class EventIntake:
     def _remove_known(self, stream: str, topic: str, part: _Part, results: list[IntakeResult | None]) -> None:
         """Record results for known ids, and link ids that are in flight. For topics that keep no ids."""
         seen: set[str] = set()
-        indices, messages, sizes = [], [], []
-        out = size_out = 0
-        for index, message, size in zip(part.indices, part.messages, part.sizes):
+        indices, messages = [], []
+        for index, message in zip(part.indices, part.messages):
             id = message.id
             if store := self._recent.store_of(topic, id):
                 results[index] = IntakeResult(status=202, store=store, stream=stream, topic=topic, duplicate=True)
@@ -237,12 +233,8 @@ class EventIntake:
                 seen.add(id)
                 indices.append(index)
                 messages.append(message)
-                sizes.append(size)
-                continue
-            out, size_out = out + 1, size_out + size
-        if out:
-            self._flow.done(stream, out, size_out)
-        part.indices, part.messages, part.sizes = indices, messages, sizes
+        self._flow.done(stream, len(part.messages) - len(messages), _size(part.messages) - _size(messages))
+        part.indices, part.messages = indices, messages
 
     def _open(self, topic: str) -> TopicWriter:
         if len(self._writers) >= _MAX_OPEN_WRITERS:
@@ -377,3 +369,7 @@ class EventIntake:
             topics={name: writer.state() for name, writer in sorted(writers.items())},
             error=self.error,
         )
+
+
+def _size(messages: Sequence[Message]) -> int:
+    return sum(len(message.body) for message in messages)
