@@ -6,7 +6,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 
 import pytest
 
@@ -40,25 +39,24 @@ with ServiceClient(sys.argv[1]) as client:
 
 
 @pytest.fixture
-def service() -> ServiceStandIn:
+def service():
     return ServiceStandIn()
 
 
 @pytest.fixture
-def server(service: ServiceStandIn) -> Iterator[HttpStandIn]:
-    server = HttpStandIn(service).start()
-    yield server
-    server.stop()
+def server(service):
+    with HttpStandIn(service) as server:
+        yield server
 
 
 @pytest.fixture
-def client(server: HttpStandIn) -> Iterator[ServiceClient]:
+def client(server):
     with ServiceClient(server.url) as client:
         yield client
 
 
 class TestSend:
-    def test_each_event_has_its_answer_in_its_place(self, client: ServiceClient, service: ServiceStandIn) -> None:
+    def test_each_event_has_its_answer_in_its_place(self, client, service):
         events = [Event.new("a", {"cls_type": "x", "n": number}) for number in range(3)]
         service.refused[events[1].header.id] = (422, [{"path": "$.payload.n", "reason": "expected text"}])
 
@@ -68,23 +66,21 @@ class TestSend:
         assert acks[0].store == "topics"
         assert acks[1].problems[0].path == "$.payload.n"
 
-    def test_a_payload_becomes_an_event_of_its_type(self, client: ServiceClient, service: ServiceStandIn) -> None:
+    def test_a_payload_becomes_an_event_of_its_type(self, client, service):
         [ack] = client.send([ORDER])
 
         assert b'"channel":"order"' in service.events[ack.id]
 
-    def test_a_payload_without_a_type_is_refused_here(self, client: ServiceClient) -> None:
+    def test_a_payload_without_a_type_is_refused_here(self, client):
         with pytest.raises(ConfigError, match="cls_type"):
             client.send([{"price": 1}])
 
-    def test_nothing_is_nothing(self, client: ServiceClient, server: HttpStandIn) -> None:
+    def test_nothing_is_nothing(self, client, server):
         assert client.send([]) == []
         assert server.requests == []
 
     @pytest.mark.parametrize("trouble", [Answer(503), Answer(trouble="reset"), Answer(trouble="half", body=b"x" * 99)])
-    def test_what_finds_no_service_is_sent_again_with_the_same_ids(
-        self, client: ServiceClient, service: ServiceStandIn, server: HttpStandIn, trouble: Answer
-    ) -> None:
+    def test_what_finds_no_service_is_sent_again_with_the_same_ids(self, client, service, server, trouble):
         server.will(trouble)
 
         acks = client.send([ORDER, ORDER])
@@ -93,23 +89,18 @@ class TestSend:
         assert len(server.requests) == 2
         assert server.requests[0].body == server.requests[1].body
 
-    def test_what_has_no_room_is_sent_again_alone(
-        self, client: ServiceClient, service: ServiceStandIn, server: HttpStandIn
-    ) -> None:
+    def test_what_has_no_room_is_sent_again_alone(self, client, service, server):
         events = [Event.new("a", ORDER) for _ in range(3)]
         service.refused[events[1].header.id] = (429, [])
 
-        def make_room() -> None:
-            service.refused.clear()
-
-        threading.Timer(0.5, make_room).start()
+        threading.Timer(0.5, service.refused.clear).start()
         acks = client.send(events)
 
         assert [ack.status for ack in acks] == [202, 202, 202]
         assert events[1].header.id.encode() in server.requests[1].body
         assert events[0].header.id.encode() not in server.requests[1].body
 
-    def test_in_the_end_it_says_what_is_not_known(self, server: HttpStandIn, client: ServiceClient) -> None:
+    def test_in_the_end_it_says_what_is_not_known(self, server, client):
         server.stop()
         events = [Event.new("a", ORDER) for _ in range(2)]
 
@@ -119,9 +110,7 @@ class TestSend:
         assert caught.value.unsent == events
         assert caught.value.acks == {}
 
-    def test_a_request_that_is_refused_whole_is_not_sent_again(
-        self, server: HttpStandIn, client: ServiceClient
-    ) -> None:
+    def test_a_request_that_is_refused_whole_is_not_sent_again(self, server, client):
         server.will(Answer(400, b'{"problem": "not JSON"}'))
 
         with pytest.raises(DeliveryError, match="400") as caught:
@@ -130,13 +119,13 @@ class TestSend:
         assert len(server.requests) == 1
         assert not caught.value.retryable
 
-    def test_after_a_fork_the_child_sends_for_itself(self, server: HttpStandIn, service: ServiceStandIn) -> None:
+    def test_after_a_fork_the_child_sends_for_itself(self, server, service):
         done = subprocess.run([sys.executable, "-c", FORKS, server.url], capture_output=True, text=True, timeout=60)
 
         assert (done.returncode, done.stderr) == (0, "")
         assert len(service.events) == 4
 
-    def test_a_service_that_hangs_takes_no_more_than_the_time(self, server: HttpStandIn, client: ServiceClient) -> None:
+    def test_a_service_that_hangs_takes_no_more_than_the_time(self, server, client):
         server.will(Answer(trouble="hang"))
         begin = time.monotonic()
 
@@ -146,15 +135,13 @@ class TestSend:
         assert time.monotonic() - begin < 5
         assert caught.value.retryable
 
-    def test_more_than_fits_in_a_request_goes_in_several(self, client: ServiceClient, server: HttpStandIn) -> None:
+    def test_more_than_fits_in_a_request_goes_in_several(self, client, server):
         acks = client.send([ORDER] * 2500)
 
         assert [ack.status for ack in acks] == [202] * 2500
         assert [request.body.count(b"\n") for request in server.requests] == [1000, 1000, 500]
 
-    def test_an_event_that_is_too_large_alone_is_refused_alone(
-        self, client: ServiceClient, service: ServiceStandIn, server: HttpStandIn
-    ) -> None:
+    def test_an_event_that_is_too_large_alone_is_refused_alone(self, client, service, server):
         large = {**ORDER, "note": "x" * 5000}
 
         def respond(request: Request) -> Answer:
@@ -165,7 +152,7 @@ class TestSend:
 
         assert [ack.status for ack in acks] == [202, 413, 202]
 
-    def test_a_service_that_tells_too_little_is_none(self, server: HttpStandIn, client: ServiceClient) -> None:
+    def test_a_service_that_tells_too_little_is_none(self, server, client):
         server.respond = lambda request: Answer(202, b'{"accepted": 1, "refused": 0, "items": []}')
 
         with pytest.raises(DeliveryError, match="does not answer as an event service does"):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -40,15 +38,29 @@ class Strict(ServiceStandIn):
 
 
 @pytest.fixture
-def service() -> ServiceStandIn:
+def service():
     return Strict()
 
 
 @pytest.fixture
-def server(service: ServiceStandIn) -> Iterator[HttpStandIn]:
-    server = HttpStandIn(service).start()
-    yield server
-    server.stop()
+def server(service):
+    with HttpStandIn(service) as server:
+        yield server
+
+
+@pytest.fixture
+def url(tmp_path):
+    return f"local:{tmp_path}/topics"
+
+
+@pytest.fixture
+def topic(url):
+    with open_topics(url) as home:
+        yield home.topic("failed_events")
+
+
+def publish(topic, *events):
+    topic.publish([Message(event.header.id, encode(event)) for event in events])
 
 
 def failed(data: bytes, *, form: str = "json", **more: Any) -> Event:
@@ -113,101 +125,80 @@ class TestMend:
 
 
 class TestReplay:
-    def replay(
-        self, url: str, client: ServiceClient, patch: Patch | None = None, where: str | None = None
-    ) -> tuple[Any, list[tuple[str, str]]]:
-        told: list[tuple[str, str]] = []
-        with open_topics(url) as home:
-            replaying = FailedEventReplay(
-                home.topic("failed_events"),
-                client,
-                patch or Patch(),
-                Expression(where) if where else None,
-                lambda event: None,
-                lambda id, reason: told.append((id, reason)),
-            )
-            return replaying.run(), told
-
-    def publish(self, url: str, *events: Event) -> None:
-        with open_topics(url) as home:
-            home.topic("failed_events").publish([Message(event.header.id, encode(event)) for event in events])
-
-    def test_what_is_taken_is_done_and_the_rest_stays_for_a_better_patch(
-        self, service: ServiceStandIn, server: HttpStandIn, tmp_path: Path
-    ) -> None:
-        url = f"local:{tmp_path}/topics"
-        self.publish(url, failed(order("1.5")), failed(order("dear")), failed(b"{half"))
-
+    @pytest.fixture
+    def replay(self, topic, server):
+        """Replay what is in the topic; give the counts, and each failure that was reported."""
         with ServiceClient(server.url) as client:
-            counts, told = self.replay(url, client, Patch(compute=TO_NUMBER))
-            assert (counts.sent, counts.refused, counts.invalid) == (1, 1, 1)
-            assert [reason.split(":")[0] for _, reason in told] == ["$.payload.data", "422 $.payload.price"]
 
-            counts, _ = self.replay(url, client, Patch(["payload.price=0"]))
-            assert (counts.sent, counts.refused, counts.invalid) == (1, 0, 1)
+            def replay(patch=None, where=None):
+                told, where = [], where and Expression(where)
+                replaying = FailedEventReplay(
+                    topic, client, patch or Patch(), where, lambda event: None, lambda *failure: told.append(failure)
+                )
+                return replaying.run(), told
+
+            yield replay
+
+    def test_what_is_taken_is_done_and_the_rest_stays_for_a_better_patch(self, service, topic, replay):
+        publish(topic, failed(order("1.5")), failed(order("dear")), failed(b"{half"))
+
+        counts, told = replay(Patch(compute=TO_NUMBER))
+        assert (counts.sent, counts.refused, counts.invalid) == (1, 1, 1)
+        assert [reason.split(":")[0] for _, reason in told] == ["$.payload.data", "422 $.payload.price"]
+
+        counts, _ = replay(Patch(["payload.price=0"]))
+        assert (counts.sent, counts.refused, counts.invalid) == (1, 0, 1)
 
         assert sorted(decode(body).payload["price"] for body in service.events.values()) == [0, 1.5]
 
-    def test_only_those_that_were_asked_for(self, service: ServiceStandIn, server: HttpStandIn, tmp_path: Path) -> None:
-        url = f"local:{tmp_path}/topics"
-        self.publish(url, failed(order(1), type="order"), failed(order(2), type="refund"))
+    def test_only_those_that_were_asked_for(self, service, topic, replay):
+        publish(topic, failed(order(1), type="order"), failed(order(2), type="refund"))
 
-        with ServiceClient(server.url) as client:
-            counts, _ = self.replay(url, client, where="payload.type = 'refund'")
+        counts, _ = replay(where="payload.type = 'refund'")
 
         assert (counts.sent, counts.filtered) == (1, 1)
         assert [decode(body).payload["price"] for body in service.events.values()] == [2]
 
-    def test_more_than_a_batch_ends(self, service: ServiceStandIn, server: HttpStandIn, tmp_path: Path) -> None:
-        url = f"local:{tmp_path}/topics"
-        self.publish(url, *(failed(order(n if n % 2 else "dear")) for n in range(500)))
+    def test_more_than_a_batch_ends(self, service, topic, replay):
+        publish(topic, *(failed(order(n if n % 2 else "dear")) for n in range(500)))
 
-        with ServiceClient(server.url) as client:
-            counts, _ = self.replay(url, client)
+        counts, _ = replay()
 
         assert (counts.sent, counts.refused) == (250, 250)
         assert len(service.events) == 250
 
 
 class TestCommand:
-    def invoke(self, *words: str) -> Any:
+    def invoke(self, *words):
         return CliRunner().invoke(main, ["replay", *words])
 
+    @pytest.fixture(autouse=True)
+    def one(self, topic):
+        publish(topic, failed(order("1.5"), event="LGone"))
+
     @pytest.fixture
-    def url(self, tmp_path: Path) -> str:
-        url = f"local:{tmp_path}/topics"
-        event = failed(order("1.5"), event="LGone")
-        with open_topics(url) as home:
-            home.topic("failed_events").publish([Message(event.header.id, encode(event))])
-        return url
-
-    def test_a_dry_run_shows_the_event_and_sends_nothing(
-        self, url: str, service: ServiceStandIn, tmp_path: Path
-    ) -> None:
+    def patch(self, tmp_path):
         (tmp_path / "patch.json").write_text(json.dumps({"compute": TO_NUMBER}))
+        return str(tmp_path / "patch.json")
 
-        done = self.invoke("--failed", url, "--patch", str(tmp_path / "patch.json"), "--dry-run")
+    def test_a_dry_run_shows_the_event_and_sends_nothing(self, url, service, patch):
+        done = self.invoke("--failed", url, "--patch", patch, "--dry-run")
 
         assert done.exit_code == 0
         assert decode(done.stdout.strip()).payload["price"] == 1.5
         assert "1 event would be sent" in done.stderr
         assert service.events == {}
 
-    def test_it_sends_and_says_how_it_ended(
-        self, url: str, service: ServiceStandIn, server: HttpStandIn, tmp_path: Path
-    ) -> None:
+    def test_it_sends_and_says_how_it_ended(self, url, service, server, patch):
         done = self.invoke("--failed", url, "--service", server.url)
         assert done.exit_code == 1
         assert "stays: 422 $.payload.price: expected a number" in done.stderr
 
-        (tmp_path / "patch.json").write_text(json.dumps({"compute": TO_NUMBER}))
-        done = self.invoke("--failed", url, "--service", server.url, "--patch", str(tmp_path / "patch.json"))
+        done = self.invoke("--failed", url, "--service", server.url, "--patch", patch)
         assert done.exit_code == 0, done.stderr
         assert list(service.events) == ["LGone"]
 
-    def test_the_token_is_the_environment_s(
-        self, url: str, service: ServiceStandIn, server: HttpStandIn, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_the_token_is_the_environment_s(self, url, server, monkeypatch):
         monkeypatch.setenv("BALOG_TOKEN", "from-environment")
 
         self.invoke("--failed", url, "--service", server.url)
@@ -224,5 +215,5 @@ class TestCommand:
             ("--failed", "local:x"),
         ],
     )
-    def test_what_does_not_go_together_is_wrong_use(self, words: tuple[str, ...]) -> None:
+    def test_what_does_not_go_together_is_wrong_use(self, words):
         assert self.invoke(*words).exit_code == 2

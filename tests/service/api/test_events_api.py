@@ -63,12 +63,13 @@ def test_a_whole_event_is_kept_as_it_is_and_stored_once(service):
     assert [one for one in service.stored("order") if one.header.id == event.header.id] == [event]
 
 
-@pytest.mark.parametrize("form", ["array", "lines"])
-def test_each_item_of_many_has_its_own_answer_in_their_order(service, form):
-    items = [order(), {"cls_type": "order", "version": "1.0.0", "price": "dear"}, order()]
-    body = json.dumps(items).encode() if form == "array" else b"\n".join(json.dumps(one).encode() for one in items)
+@pytest.mark.parametrize(
+    ("mark", "kind"), [("[,]", "application/json"), (" \n ", "application/x-ndjson")], ids=["array", "lines"]
+)
+def test_each_item_of_many_has_its_own_answer_in_their_order(service, mark, kind):
+    items = [json.dumps(one) for one in (order(), order(price="dear"), order())]
 
-    status, answer = service.post(body, content_type="application/json" if form == "array" else "application/x-ndjson")
+    status, answer = service.post((mark[0] + mark[1].join(items) + mark[2]).encode(), content_type=kind)
 
     assert (status, answer["accepted"], answer["refused"]) == (202, 2, 1)
     assert [item["status"] for item in answer["items"]] == [202, 422, 202]
@@ -92,6 +93,7 @@ def test_a_line_that_is_no_json_is_refused_alone(service):
 @pytest.mark.parametrize(
     ("payload", "path", "told"),
     [
+        (order(deep=[{"n": -(10**309)}]), "$.deep[0].n", "this number is out of range: no double can hold it"),
         ({"cls_type": "ordre", "price": 1}, "$.cls_type", "did you mean 'order'?"),
         ({"cls_type": "order", "version": "9.0.0", "price": 1}, "$.version", "there are 1.0.0"),
         ({"cls_type": "order", "version": 1, "price": 1}, "$.version", "text"),
@@ -110,6 +112,7 @@ def test_what_is_no_event_is_refused_with_the_place_and_what_would_do(service, p
     [problem] = answer["items"][0]["problems"]
     assert problem["path"] == path
     assert told in problem["reason"]
+    assert "0" * 9 not in problem["reason"]
 
 
 @pytest.mark.parametrize(
@@ -133,24 +136,10 @@ def test_what_no_reader_could_read_later_is_refused(service, item):
     assert len(service.stored("order")) == before
 
 
-def test_an_integer_that_no_double_can_hold_is_refused_with_its_path(service):
-    item = b'{"cls_type":"order","version":"1.0.0","price":1,"deep":[{"n":-' + b"9" * 309 + b"}]}"
-
-    _, answer = service.post(item)
-
-    [problem] = answer["items"][0]["problems"]
-    assert problem["path"] == "$.deep[0].n"
-    assert "999" not in problem["reason"]
-
-
 def test_many_digits_in_a_text_or_a_fraction_are_taken(service):
-    digits = b"7" * 400
+    body = b'{"cls_type":"order","version":"1.0.0","price":1.%b,"note":"%b"}' % (b"7" * 400, b"7" * 400)
 
-    _, answer = service.post(
-        b'{"cls_type":"order","version":"1.0.0","price":1.' + digits + b',"note":"' + digits + b'"}'
-    )
-
-    assert answer["accepted"] == 1
+    assert service.post(body)[1]["accepted"] == 1
 
 
 @pytest.mark.parametrize(
@@ -184,20 +173,13 @@ def test_a_parameter_that_nobody_knows_is_refused(service):
     assert service.post(order(), "?item=failed")[0] == 400
 
 
-@pytest.mark.parametrize("encoding", ["gzip", "zstd"])
-def test_compressed_bodies_are_taken(service, encoding):
+@pytest.mark.parametrize(("encoding", "pack"), [("gzip", gzip.compress), ("zstd", zstandard.compress)])
+def test_compressed_bodies_are_taken_and_a_bomb_and_a_cut_off_body_refused(service, encoding, pack):
     body = json.dumps([order()] * 5).encode()
-    packed = gzip.compress(body) if encoding == "gzip" else zstandard.compress(body)
 
-    assert service.post(packed, content_encoding=encoding)[1]["accepted"] == 5
-
-
-@pytest.mark.parametrize("encoding", ["gzip", "zstd"])
-def test_a_bomb_is_refused_and_a_cut_off_body_too(service, encoding):
-    pack = gzip.compress if encoding == "gzip" else zstandard.compress
-
+    assert service.post(pack(body), content_encoding=encoding)[1]["accepted"] == 5
     assert service.post(pack(b" " * 30_000_000), content_encoding=encoding)[0] == 413
-    assert service.post(pack(json.dumps(order()).encode())[:-9], content_encoding=encoding)[0] == 400
+    assert service.post(pack(body)[:-9], content_encoding=encoding)[0] == 400
     wait_for(lambda: service.service.request_budget.used == 0)
 
 

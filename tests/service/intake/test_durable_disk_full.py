@@ -1,14 +1,19 @@
 """A disk without room: nothing is acked that is not stored, nothing is half stored, and with room it goes on."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from pathlib import Path
+
+import pytest
 
 from balog.common.errors import TopicError
 from balog.event import Event, encode
-from balog.service.intake.fallback import Fallback, open_fallback
+from balog.service.intake.fallback import open_fallback
 from balog.service.intake.intake import EventIntake
 from balog.service.intake.results import AcceptedEvent
 from balog.topics.local import LocalTopic, LocalTopics
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
 
 def batch(number: int) -> list[AcceptedEvent]:
@@ -44,67 +49,55 @@ def stored(topic: LocalTopic) -> list[str]:
     return [one.id for one in topic.peek(100_000)]
 
 
-def homes(folder: Path) -> tuple[LocalTopics, Fallback]:
-    home = LocalTopics(folder / "topics")
-    return home, open_fallback(f"local:{folder / 'fallback'}", home.url)
-
-
-def test_with_no_room_anywhere_events_are_refused_and_with_room_taken_again(tmp_path: Path) -> None:
-    async def test() -> None:
-        home, fallback = homes(tmp_path)
+@pytest.fixture
+async def at_work(tmp_path: Path) -> AsyncIterator[tuple[EventIntake, LocalTopic, LocalTopic]]:
+    """An intake, its topic, and the fallback of the topic."""
+    with LocalTopics(tmp_path / "topics") as home:
+        fallback = open_fallback(f"local:{tmp_path / 'fallback'}", home.url)
         intake = EventIntake(home, fallback=fallback)
         await intake.start()
-        first = batch(0)
-        await intake.put(first)
-        topic, spare = home.topic("order"), fallback.topic("order")
+        spare = fallback.topic("order")
         assert isinstance(spare, LocalTopic)
-        spare.publish([])
         with spare._file.write(create=True):
             pass
-        let_grow(topic, 20)
-        let_grow(spare, 40)
-        acked = ids(first) + await fill(intake)
-        assert set(stored(topic)) | set(stored(spare)) == set(acked)
-        assert "the disk takes no more" in intake.error
-        let_grow(topic, None)
-        let_grow(spare, None)
-        while (await intake.put(more := batch(1)))[0].status != 202:
-            await asyncio.sleep(0.02)
-        while intake.state().topics["order"].store == "fallback":
-            await asyncio.sleep(0.02)
-        assert sorted(stored(topic)) == sorted([*acked, *ids(more)])
+        yield intake, home.topic("order"), spare
         assert await intake.stop(5) == []
-        home.close()
         fallback.close()
 
-    asyncio.run(asyncio.wait_for(test(), 60))
+
+async def until_direct(intake: EventIntake) -> None:
+    while intake.state().topics["order"].store == "fallback":
+        await asyncio.sleep(0.02)
 
 
-def test_a_fallback_that_is_full_is_drained_without_more_room(tmp_path: Path) -> None:
-    async def test() -> None:
-        home, fallback = homes(tmp_path)
-        intake = EventIntake(home, fallback=fallback)
-        await intake.start()
-        topic, spare = home.topic("order"), fallback.topic("order")
-        assert isinstance(spare, LocalTopic)
-        real = topic.publish_new
+async def test_with_no_room_anywhere_events_are_refused_and_with_room_taken_again(at_work):
+    intake, topic, spare = at_work
+    await intake.put(first := batch(0))
+    let_grow(topic, 20)
+    let_grow(spare, 40)
+    acked = ids(first) + await fill(intake)
+    assert set(stored(topic)) | set(stored(spare)) == set(acked)
+    assert "the disk takes no more" in intake.error
+    let_grow(topic, None)
+    let_grow(spare, None)
+    while (await intake.put(more := batch(1)))[0].status != 202:
+        await asyncio.sleep(0.02)
+    await until_direct(intake)
+    assert sorted(stored(topic)) == sorted([*acked, *ids(more)])
 
-        def fail(messages: object) -> set[str]:
-            raise TopicError("down")
 
-        topic.publish_new = fail  # type: ignore[method-assign]
-        first = batch(0)
-        await intake.put(first)
+async def test_a_fallback_that_is_full_is_drained_without_more_room(at_work, monkeypatch):
+    intake, topic, spare = at_work
+
+    def fail(messages: object) -> set[str]:
+        raise TopicError("down")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(topic, "publish_new", fail)
+        await intake.put(first := batch(0))
         let_grow(spare, 400)
         acked = ids(first) + await fill(intake)
         assert len(acked) > 300
-        topic.publish_new = real  # type: ignore[method-assign]
-        while intake.state().topics["order"].store == "fallback":
-            await asyncio.sleep(0.02)
-        assert stored(topic) == acked
-        assert stored(spare) == []
-        assert await intake.stop(5) == []
-        home.close()
-        fallback.close()
-
-    asyncio.run(asyncio.wait_for(test(), 60))
+    await until_direct(intake)
+    assert stored(topic) == acked
+    assert stored(spare) == []

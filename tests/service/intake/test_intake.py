@@ -42,6 +42,25 @@ async def running(topics: Topics, fallback: Topics | None = None, **options: Any
         await intake.stop(5)
 
 
+@pytest.fixture
+def home(request: pytest.FixtureRequest) -> FailingTopics:
+    """Topics; a test may ask for some that keep no ids."""
+    return FailingTopics(getattr(request, "param", True))
+
+
+@pytest.fixture
+def spare() -> FailingTopics:
+    return FailingTopics()
+
+
+@pytest.fixture
+async def intake(request: pytest.FixtureRequest, home: FailingTopics) -> AsyncIterator[EventIntake]:
+    """An intake at ``home``, with the fallback ``spare`` in tests that name it."""
+    spare = request.getfixturevalue("spare") if "spare" in request.fixturenames else None
+    async with running(home, spare) as intake:
+        yield intake
+
+
 def be_patient(intake: EventIntake) -> None:
     """Give the stores a minute from now on: a short timeout is for the topic that hangs, not for its fallback."""
     intake._stores.timeout = 60
@@ -52,125 +71,110 @@ async def until(condition: Callable[[], object]) -> None:
         await asyncio.sleep(0.005)
 
 
-async def test_what_is_acked_is_in_its_topic_in_the_order_of_sending() -> None:
-    home = FailingTopics()
-    async with running(home) as intake:
-        events = [accepted(n) for n in range(20)]
-        pages = [accepted(n, "page") for n in range(3)]
-        placed = await intake.put([*events[:10], *pages, *events[10:]])
-        assert {one.status for one in placed} == {202}
-        assert [one.topic for one in placed] == ["order"] * 10 + ["page"] * 3 + ["order"] * 10
-        assert placed[0] == IntakeResult(status=202, store="topics", stream="order", topic="order")
-        assert stored(home) == ids(events)
-        assert home.topic("order").peek(1)[0].body == events[0].body
-        assert home.topic("order").peek(1)[0].key == "r"
+async def test_what_is_acked_is_in_its_topic_in_the_order_of_sending(home, intake):
+    events = [accepted(n) for n in range(20)]
+    pages = [accepted(n, "page") for n in range(3)]
+    placed = await intake.put([*events[:10], *pages, *events[10:]])
+    assert {one.status for one in placed} == {202}
+    assert [one.topic for one in placed] == ["order"] * 10 + ["page"] * 3 + ["order"] * 10
+    assert placed[0] == IntakeResult(status=202, store="topics", stream="order", topic="order")
+    assert stored(home) == ids(events)
+    assert home.topic("order").peek(1)[0].body == events[0].body
+    assert home.topic("order").peek(1)[0].key == "r"
 
 
-async def test_an_event_may_have_a_topic_whatever_the_document_says() -> None:
-    home = FailingTopics()
+async def test_an_event_may_have_a_topic_whatever_the_document_says(home):
     async with running(home, document=ControlDocument(streams=(EventStream(name="all"),))) as intake:
         one = accepted()
         placed = await intake.put([one._replace(topic="failed_events"), accepted(1)])
         assert [(p.stream, p.topic) for p in placed] == [("failed_events", "failed_events"), ("all", "all")]
 
 
-async def test_what_waits_goes_together() -> None:
-    home = FailingTopics()
-    async with running(home) as intake:
-        home.may_go_on.clear()
-        puts = [asyncio.ensure_future(intake.put([accepted(n)])) for n in range(200)]
-        await until(lambda: intake.state().in_flight == 200)
-        home.may_go_on.set()
-        assert all(placed.status == 202 for (placed,) in await asyncio.gather(*puts))
-        assert len(home.batches) <= 3
+async def test_what_waits_goes_together(home, intake):
+    home.may_go_on.clear()
+    puts = [asyncio.ensure_future(intake.put([accepted(n)])) for n in range(200)]
+    await until(lambda: intake.state().in_flight == 200)
+    home.may_go_on.set()
+    assert all(placed.status == 202 for (placed,) in await asyncio.gather(*puts))
+    assert len(home.batches) <= 3
 
 
-@pytest.mark.parametrize("keeps_ids", [True, False])
-async def test_an_id_that_comes_again_is_a_duplicate_and_stored_once(keeps_ids: bool) -> None:
-    home = FailingTopics(keeps_ids)
-    async with running(home) as intake:
-        a, b, c = (accepted(n) for n in range(3))
-        first = await intake.put([a, b, a])
-        assert [one.duplicate for one in first] == [False, False, True]
-        again = await intake.put([b, c])
-        assert [(one.status, one.duplicate) for one in again] == [(202, True), (202, False)]
-        both = await asyncio.gather(*[intake.put([d]) for d in [accepted(4)] * 5])
-        assert sorted(one.duplicate for (one,) in both) == [False, True, True, True, True]
-        assert len(home.stored) == len(set(home.stored)) == 4
-        assert intake.state().stored["topics"] == 4
-        assert intake.state().in_flight_bytes == 0
+@pytest.mark.parametrize("home", [True, False], indirect=True)
+async def test_an_id_that_comes_again_is_a_duplicate_and_stored_once(home, intake):
+    a, b, c = (accepted(n) for n in range(3))
+    first = await intake.put([a, b, a])
+    assert [one.duplicate for one in first] == [False, False, True]
+    again = await intake.put([b, c])
+    assert [(one.status, one.duplicate) for one in again] == [(202, True), (202, False)]
+    both = await asyncio.gather(*[intake.put([d]) for d in [accepted(4)] * 5])
+    assert sorted(one.duplicate for (one,) in both) == [False, True, True, True, True]
+    assert len(home.stored) == len(set(home.stored)) == 4
+    assert intake.state().stored["topics"] == 4
+    assert intake.state().in_flight_bytes == 0
 
 
-async def test_an_id_that_comes_again_while_it_is_stored_has_the_same_fate() -> None:
-    home = FailingTopics(keeps_ids=False)
-    async with running(home) as intake:
-        home.may_go_on.clear()
-        one = accepted()
-        puts = [asyncio.ensure_future(intake.put([one])) for _ in range(3)]
-        await until(lambda: intake.state().topics)
-        home.down = "no: password=hunter2pw"
-        home.may_go_on.set()
-        assert [placed.status for (placed,) in await asyncio.gather(*puts)] == [503] * 3
-        assert intake.state().topics["order"].error == "no: password=[redacted]"
-        home.down = ""
-        await until(lambda: not intake._writers["order"].retry_after)
-        assert (await intake.put([one])) == [IntakeResult(status=202, store="topics", stream="order", topic="order")]
+@pytest.mark.parametrize("home", [False], indirect=True)
+async def test_an_id_that_comes_again_while_it_is_stored_has_the_same_fate(home, intake):
+    home.may_go_on.clear()
+    one = accepted()
+    puts = [asyncio.ensure_future(intake.put([one])) for _ in range(3)]
+    await until(lambda: intake.state().topics)
+    home.down = "no: password=hunter2pw"
+    home.may_go_on.set()
+    assert [placed.status for (placed,) in await asyncio.gather(*puts)] == [503] * 3
+    assert intake.state().topics["order"].error == "no: password=[redacted]"
+    home.down = ""
+    await until(lambda: not intake._writers["order"].retry_after)
+    assert (await intake.put([one])) == [IntakeResult(status=202, store="topics", stream="order", topic="order")]
 
 
-@pytest.mark.parametrize("keeps_ids", [True, False])
-async def test_while_the_topics_fail_events_are_in_the_fallback_and_go_back_in_order(keeps_ids: bool) -> None:
-    home, spare = FailingTopics(keeps_ids), FailingTopics()
-    async with running(home, spare) as intake:
-        events = [accepted(n) for n in range(60)]
-        await intake.put(events[:10])
-        home.down = "on fire: password=hunter2pw"
-        for n in range(10, 50, 10):
-            assert {one.store for one in await intake.put(events[n : n + 10])} == {"fallback"}
-        assert stored(spare, "fallback--order") == ids(events[10:50])
-        assert intake.state().topics["order"].backlog == 40
-        assert "on fire: password=[redacted]" in intake.state().topics["order"].error
-        assert not intake.error
-        home.down = ""
-        await intake.put(events[50:])
-        await until(lambda: intake.state().topics["order"].store == "topics")
-        assert home.stored == ids(events)
-        assert {one.key for one in home.topic("order").peek(100)} == {"r"}
-        assert (intake.state().backlog, intake.state().topics["order"].error) == (0, "")
-        assert [one.store for one in await intake.put([accepted()])] == ["topics"]
+@pytest.mark.parametrize("home", [True, False], indirect=True)
+async def test_while_the_topics_fail_events_are_in_the_fallback_and_go_back_in_order(home, spare, intake):
+    events = [accepted(n) for n in range(60)]
+    await intake.put(events[:10])
+    home.down = "on fire: password=hunter2pw"
+    for n in range(10, 50, 10):
+        assert {one.store for one in await intake.put(events[n : n + 10])} == {"fallback"}
+    assert stored(spare, "fallback--order") == ids(events[10:50])
+    assert intake.state().topics["order"].backlog == 40
+    assert "on fire: password=[redacted]" in intake.state().topics["order"].error
+    assert not intake.error
+    home.down = ""
+    await intake.put(events[50:])
+    await until(lambda: intake.state().topics["order"].store == "topics")
+    assert home.stored == ids(events)
+    assert {one.key for one in home.topic("order").peek(100)} == {"r"}
+    assert (intake.state().backlog, intake.state().topics["order"].error) == (0, "")
+    assert [one.store for one in await intake.put([accepted()])] == ["topics"]
 
 
-async def test_order_holds_while_new_events_come_during_the_drain() -> None:
-    home, spare = FailingTopics(), FailingTopics()
-    async with running(home, spare) as intake:
-        events = [accepted(n) for n in range(5000)]
-        home.down = "down"
-        await intake.put(events)
-        home.down = ""
-        stores: list[str] = []
-        while stores.count("topics") < 20:
-            events += [accepted(n) for n in range(20)]
-            stores += [one.store for one in await intake.put(events[-20:])]
-            await asyncio.sleep(0.001)
-        assert stores == sorted(stores)  # the fallback, and then the topics for good
-        assert home.stored == ids(events)
+async def test_order_holds_while_new_events_come_during_the_drain(home, spare, intake):
+    events = [accepted(n) for n in range(5000)]
+    home.down = "down"
+    await intake.put(events)
+    home.down = ""
+    stores: list[str] = []
+    while stores.count("topics") < 20:
+        events += [accepted(n) for n in range(20)]
+        stores += [one.store for one in await intake.put(events[-20:])]
+        await asyncio.sleep(0.001)
+    assert stores == sorted(stores)  # the fallback, and then the topics for good
+    assert home.stored == ids(events)
 
 
-@pytest.mark.parametrize("keeps_ids", [True, False])
-async def test_an_id_sent_before_an_outage_and_in_it_is_downstream_once(keeps_ids: bool) -> None:
-    home, spare = FailingTopics(keeps_ids), FailingTopics()
-    async with running(home, spare) as intake:
-        one, other = accepted(), accepted(1)
-        await intake.put([one])
-        home.down = "down"
-        await intake.put([one, other])
-        home.down = ""
-        await until(lambda: intake.state().topics["order"].store == "topics")
-        assert home.stored == ids([one, other])
+@pytest.mark.parametrize("home", [True, False], indirect=True)
+async def test_an_id_sent_before_an_outage_and_in_it_is_downstream_once(home, spare, intake):
+    one, other = accepted(), accepted(1)
+    await intake.put([one])
+    home.down = "down"
+    await intake.put([one, other])
+    home.down = ""
+    await until(lambda: intake.state().topics["order"].store == "topics")
+    assert home.stored == ids([one, other])
 
 
 @pytest.mark.parametrize("with_fallback", [True, False])
-async def test_when_no_store_takes_it_nothing_is_kept_and_it_goes_on_afterwards(with_fallback: bool) -> None:
-    home, spare = FailingTopics(), FailingTopics()
+async def test_when_no_store_takes_it_nothing_is_kept_and_it_goes_on_afterwards(home, spare, with_fallback):
     async with running(home, spare if with_fallback else None) as intake:
         home.down = spare.down = "the disk takes no more"
         events = [accepted(n) for n in range(3)]
@@ -188,25 +192,22 @@ async def test_when_no_store_takes_it_nothing_is_kept_and_it_goes_on_afterwards(
         assert not intake.error
 
 
-async def test_with_no_room_in_the_fallback_the_topics_take_events_again_past_its_backlog() -> None:
-    home, spare = FailingTopics(), FailingTopics()
-    async with running(home, spare) as intake:
-        home.down = "down"
-        first, second = accepted(), accepted(1)
-        await intake.put([first])
-        spare.down = "full"
-        assert (await intake.put([second]))[0].status == 503
-        home.down = ""
-        while (placed := await intake.put([second]))[0].status != 202:
-            await asyncio.sleep(0.02)
-        assert placed[0].store in ("topics", "fallback")
-        await until(lambda: intake.state().topics["order"].store == "topics")
-        assert set(home.stored) == set(ids([first, second]))
+async def test_with_no_room_in_the_fallback_the_topics_take_events_again_past_its_backlog(home, spare, intake):
+    home.down = "down"
+    first, second = accepted(), accepted(1)
+    await intake.put([first])
+    spare.down = "full"
+    assert (await intake.put([second]))[0].status == 503
+    home.down = ""
+    while (placed := await intake.put([second]))[0].status != 202:
+        await asyncio.sleep(0.02)
+    assert placed[0].store in ("topics", "fallback")
+    await until(lambda: intake.state().topics["order"].store == "topics")
+    assert set(home.stored) == set(ids([first, second]))
 
 
-@pytest.mark.parametrize("keeps_ids", [True, False])
-async def test_topics_that_hang_slow_one_batch_and_no_event_is_there_twice(keeps_ids: bool) -> None:
-    home, spare = FailingTopics(keeps_ids), FailingTopics()
+@pytest.mark.parametrize("home", [True, False], indirect=True)
+async def test_topics_that_hang_slow_one_batch_and_no_event_is_there_twice(home, spare):
     async with running(home, spare, timeout=0.1, notify=lambda line: be_patient(intake)) as intake:
         home.may_go_on.clear()
         events = [accepted(n) for n in range(5)]
@@ -217,38 +218,33 @@ async def test_topics_that_hang_slow_one_batch_and_no_event_is_there_twice(keeps
         assert home.stored == ids(events)
 
 
-async def test_one_topic_that_hangs_holds_up_no_other() -> None:
-    home = FailingTopics()
+async def test_one_topic_that_hangs_holds_up_no_other(home, intake):
     waiting = asyncio.Event()
-    async with running(home) as intake:
-        slow = home.topic("slow")
-        publish = slow.publish_new
-        slow.publish_new = lambda messages: (home.may_go_on.wait(30), publish(messages))[1]  # type: ignore[method-assign]
-        home.topic("order").publish_new = type(slow).publish_new.__get__(home.topic("order"))
-        home.may_go_on.clear()
-        late = asyncio.ensure_future(intake.put([accepted(0, "slow")]))
-        late.add_done_callback(lambda _: waiting.set())
-        for n in range(20):
-            assert (await intake.put([accepted(n)]))[0].status == 202
-        assert not waiting.is_set()
-        home.may_go_on.set()
-        assert (await late)[0].status == 202
+    slow = home.topic("slow")
+    publish = slow.publish_new
+    slow.publish_new = lambda messages: (home.may_go_on.wait(30), publish(messages))[1]  # type: ignore[method-assign]
+    home.topic("order").publish_new = type(slow).publish_new.__get__(home.topic("order"))
+    home.may_go_on.clear()
+    late = asyncio.ensure_future(intake.put([accepted(0, "slow")]))
+    late.add_done_callback(lambda _: waiting.set())
+    for n in range(20):
+        assert (await intake.put([accepted(n)]))[0].status == 202
+    assert not waiting.is_set()
+    home.may_go_on.set()
+    assert (await late)[0].status == 202
 
 
-async def test_what_the_topic_can_never_take_is_refused_alone() -> None:
-    home = FailingTopics()
-    async with running(home) as intake:
-        events = [accepted(n) for n in range(9)]
-        home.refused = {events[4].event.header.id}
-        placed = await intake.put(events)
-        assert [one.status for one in placed] == [202] * 4 + [413] + [202] * 4
-        assert "too large" in placed[4].reason
-        assert stored(home) == ids(events[:4] + events[5:])
-        assert (await intake.put(events[3:5]))[0].duplicate
+async def test_what_the_topic_can_never_take_is_refused_alone(home, intake):
+    events = [accepted(n) for n in range(9)]
+    home.refused = {events[4].event.header.id}
+    placed = await intake.put(events)
+    assert [one.status for one in placed] == [202] * 4 + [413] + [202] * 4
+    assert "too large" in placed[4].reason
+    assert stored(home) == ids(events[:4] + events[5:])
+    assert (await intake.put(events[3:5]))[0].duplicate
 
 
-async def test_a_name_that_the_home_cannot_have_is_told_and_harms_nobody_else() -> None:
-    home = FailingTopics()
+async def test_a_name_that_the_home_cannot_have_is_told_and_harms_nobody_else(home):
     make = home.topic
 
     def topic(name: str) -> Any:
@@ -263,22 +259,19 @@ async def test_a_name_that_the_home_cannot_have_is_told_and_harms_nobody_else() 
         assert "no such name here" in placed[0].reason
 
 
-async def test_what_only_the_fallback_could_take_is_a_dead_letter_there_and_the_rest_goes_back() -> None:
-    home, spare = FailingTopics(), FailingTopics()
-    async with running(home, spare) as intake:
-        events = [accepted(n) for n in range(3)]
-        home.down = "down"
-        await intake.put(events)
-        home.refused = {events[1].event.header.id}
-        home.down = ""
-        await until(lambda: intake.state().topics["order"].store == "topics")
-        assert stored(home) == ids([events[0], events[2]])
-        (letter,) = spare.topic("fallback--order").dead_letters(GROUP)
-        assert (letter.id, "too large" in letter.reason) == (events[1].event.header.id, True)
+async def test_what_only_the_fallback_could_take_is_a_dead_letter_there_and_the_rest_goes_back(home, spare, intake):
+    events = [accepted(n) for n in range(3)]
+    home.down = "down"
+    await intake.put(events)
+    home.refused = {events[1].event.header.id}
+    home.down = ""
+    await until(lambda: intake.state().topics["order"].store == "topics")
+    assert stored(home) == ids([events[0], events[2]])
+    (letter,) = spare.topic("fallback--order").dead_letters(GROUP)
+    assert (letter.id, "too large" in letter.reason) == (events[1].event.header.id, True)
 
 
-async def test_a_hot_stream_is_told_to_come_back_and_others_have_room() -> None:
-    home = FailingTopics()
+async def test_a_hot_stream_is_told_to_come_back_and_others_have_room(home):
     async with running(home, in_flight_bytes=1 << 20) as intake:
         home.may_go_on.clear()
         flood = [asyncio.ensure_future(intake.put([accepted(n, "hot", text="x" * 10_000)])) for n in range(150)]
@@ -294,57 +287,50 @@ async def test_a_hot_stream_is_told_to_come_back_and_others_have_room() -> None:
         assert home.topic("hot").describe().messages == 150 - len(late)
 
 
-async def test_a_rate_holds_from_the_next_request_on_and_a_bad_document_changes_nothing() -> None:
-    home = FailingTopics()
-    async with running(home) as intake:
-        assert {one.status for one in await intake.put([accepted(n) for n in range(50)])} == {202}
-        intake.apply(ControlDocument(streams=(EventStream(name="slow", types=("order",), topic="t", rate=0.01),)))
-        placed = await intake.put([accepted(n) for n in range(8)])
-        assert [one.status for one in placed] == [202] + [429] * 7
-        assert (placed[0].stream, placed[0].topic) == ("slow", "t")
-        with pytest.raises(ConfigError, match=r"\$\.streams\[0\]\.where"):
-            intake.apply(ControlDocument(streams=(EventStream(name="bad", where="("),)))
-        assert (await intake.put([accepted(0, "page")]))[0].status == 202
-        assert (await intake.put([accepted()]))[0].status == 429
+async def test_a_rate_holds_from_the_next_request_on_and_a_bad_document_changes_nothing(home, intake):
+    assert {one.status for one in await intake.put([accepted(n) for n in range(50)])} == {202}
+    intake.apply(ControlDocument(streams=(EventStream(name="slow", types=("order",), topic="t", rate=0.01),)))
+    placed = await intake.put([accepted(n) for n in range(8)])
+    assert [one.status for one in placed] == [202] + [429] * 7
+    assert (placed[0].stream, placed[0].topic) == ("slow", "t")
+    with pytest.raises(ConfigError, match=r"\$\.streams\[0\]\.where"):
+        intake.apply(ControlDocument(streams=(EventStream(name="bad", where="("),)))
+    assert (await intake.put([accepted(0, "page")]))[0].status == 202
+    assert (await intake.put([accepted()]))[0].status == 429
 
 
-async def test_a_client_that_goes_away_changes_nothing() -> None:
-    home = FailingTopics()
-    async with running(home) as intake:
-        home.may_go_on.clear()
-        events = [accepted(n) for n in range(10)]
-        put = asyncio.ensure_future(intake.put(events[:5]))
-        await until(lambda: intake.state().in_flight == 5)
-        put.cancel()
-        other = asyncio.ensure_future(intake.put(events[5:]))
-        await asyncio.sleep(0)
-        assert intake.state().in_flight_bytes == sum(len(one.body) for one in events)
-        home.may_go_on.set()
-        assert {one.status for one in await other} == {202}
-        assert intake.state().in_flight_bytes == 0
-        assert stored(home) == ids(events)
+async def test_a_client_that_goes_away_changes_nothing(home, intake):
+    home.may_go_on.clear()
+    events = [accepted(n) for n in range(10)]
+    put = asyncio.ensure_future(intake.put(events[:5]))
+    await until(lambda: intake.state().in_flight == 5)
+    put.cancel()
+    other = asyncio.ensure_future(intake.put(events[5:]))
+    await asyncio.sleep(0)
+    assert intake.state().in_flight_bytes == sum(len(one.body) for one in events)
+    home.may_go_on.set()
+    assert {one.status for one in await other} == {202}
+    assert intake.state().in_flight_bytes == 0
+    assert stored(home) == ids(events)
 
 
-async def test_a_stop_makes_durable_what_was_taken() -> None:
-    home = FailingTopics()
-    async with running(home) as intake:
-        home.may_go_on.clear()
-        events = [accepted(n) for n in range(50)]
-        puts = [asyncio.ensure_future(intake.put([one])) for one in events]
-        await until(lambda: intake.state().in_flight == 50)
-        stop = asyncio.ensure_future(intake.stop(20))
-        await asyncio.sleep(0.01)
-        home.may_go_on.set()
-        assert await stop == []
-        assert {placed.status for (placed,) in await asyncio.gather(*puts)} == {202}
-        [refused] = await intake.put([accepted()])
-        assert (refused.status, refused.retry_after) == (503, 1.0)
-        assert "stopping" in refused.reason
-        assert stored(home) == ids(events)
+async def test_a_stop_makes_durable_what_was_taken(home, intake):
+    home.may_go_on.clear()
+    events = [accepted(n) for n in range(50)]
+    puts = [asyncio.ensure_future(intake.put([one])) for one in events]
+    await until(lambda: intake.state().in_flight == 50)
+    stop = asyncio.ensure_future(intake.stop(20))
+    await asyncio.sleep(0.01)
+    home.may_go_on.set()
+    assert await stop == []
+    assert {placed.status for (placed,) in await asyncio.gather(*puts)} == {202}
+    [refused] = await intake.put([accepted()])
+    assert (refused.status, refused.retry_after) == (503, 1.0)
+    assert "stopping" in refused.reason
+    assert stored(home) == ids(events)
 
 
-async def test_what_the_topics_do_not_take_before_the_end_goes_to_the_fallback_and_back_after_a_start() -> None:
-    home, spare = FailingTopics(), FailingTopics()
+async def test_what_the_topics_do_not_take_before_the_end_goes_to_the_fallback_and_back_after_a_start(home, spare):
     events = [accepted(n) for n in range(9)]
     async with running(home, spare, timeout=30) as intake:
         home.may_go_on.clear()
@@ -359,8 +345,7 @@ async def test_what_the_topics_do_not_take_before_the_end_goes_to_the_fallback_a
         assert stored(home) == ids(events)
 
 
-async def test_a_stop_tells_which_events_nobody_was_told_are_durable() -> None:
-    home = FailingTopics()
+async def test_a_stop_tells_which_events_nobody_was_told_are_durable(home):
     events = [accepted(n) for n in range(6)]
     async with running(home, timeout=30) as intake:
         home.may_go_on.clear()
@@ -374,8 +359,7 @@ async def test_a_stop_tells_which_events_nobody_was_told_are_durable() -> None:
     home.may_go_on.set()
 
 
-async def test_a_stop_is_over_in_time_also_when_both_homes_hang() -> None:
-    home, spare = FailingTopics(), FailingTopics()
+async def test_a_stop_is_over_in_time_also_when_both_homes_hang(home, spare):
     events = [accepted(n) for n in range(6)]
     async with running(home, spare, timeout=30) as intake:
         home.may_go_on.clear()
@@ -388,9 +372,8 @@ async def test_a_stop_is_over_in_time_also_when_both_homes_hang() -> None:
     spare.may_go_on.set()
 
 
-async def test_what_another_had_in_hand_when_it_was_killed_is_waited_for() -> None:
+async def test_what_another_had_in_hand_when_it_was_killed_is_waited_for(home, spare):
     """Or what is behind it would overtake it."""
-    home, spare = FailingTopics(), FailingTopics()
     events = [accepted(n) for n in range(4)]
     waiting = spare.topic("fallback--order")
     waiting.publish([Message(one.event.header.id, one.body) for one in events])
@@ -402,9 +385,8 @@ async def test_what_another_had_in_hand_when_it_was_killed_is_waited_for() -> No
         assert stored(home) == ids([*events, late])
 
 
-async def test_a_fallback_that_cannot_be_read_at_the_start_is_read_later(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_fallback_that_cannot_be_read_at_the_start_is_read_later(home, spare, monkeypatch):
     monkeypatch.setattr("balog.service.intake.intake._BACKLOG_RETRY_SECONDS", 0.01)
-    home, spare = FailingTopics(), FailingTopics()
     early = accepted()
     spare.topic("fallback--order").publish([Message(early.event.header.id, early.body)])
     names = spare.names
@@ -421,28 +403,24 @@ async def test_a_fallback_that_cannot_be_read_at_the_start_is_read_later(monkeyp
         assert not intake.error
 
 
-async def test_a_refusal_is_no_trouble_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_refusal_is_no_trouble_for_ever(home, intake, monkeypatch):
     """Whoever is asked for nothing while it is in trouble would never hear that it is over."""
-    home = FailingTopics()
-    async with running(home) as intake:
-        home.down = "on fire"
-        await intake.put([accepted()])
-        assert intake.error == "on fire"
-        monkeypatch.setattr("balog.service.intake.intake._RECENT_SECONDS", 0.0)
-        assert intake.error == ""
+    home.down = "on fire"
+    await intake.put([accepted()])
+    assert intake.error == "on fire"
+    monkeypatch.setattr("balog.service.intake.intake._RECENT_SECONDS", 0.0)
+    assert intake.error == ""
 
 
-async def test_types_without_end_keep_few_topics_open() -> None:
-    home = FailingTopics()
-    async with running(home) as intake:
-        for n in range(250):
-            assert (await intake.put([accepted(n, f"type{n}")]))[0].status == 202
-        assert len(intake.state().topics) <= 100
-        assert len(home.stored) == 250
+async def test_types_without_end_keep_few_topics_open(home, intake):
+    for n in range(250):
+        assert (await intake.put([accepted(n, f"type{n}")]))[0].status == 202
+    assert len(intake.state().topics) <= 100
+    assert len(home.stored) == 250
 
 
-async def test_what_a_topic_took_after_it_was_given_up_is_a_duplicate_when_it_comes_again() -> None:
-    home = FailingTopics(keeps_ids=False)
+@pytest.mark.parametrize("home", [False], indirect=True)
+async def test_what_a_topic_took_after_it_was_given_up_is_a_duplicate_when_it_comes_again(home):
     async with running(home, timeout=0.05) as intake:
         one = accepted()
         home.may_go_on.clear()
@@ -455,8 +433,8 @@ async def test_what_a_topic_took_after_it_was_given_up_is_a_duplicate_when_it_co
         assert home.stored == ids([one])
 
 
-async def test_what_the_fallback_took_after_it_was_given_up_is_moved_and_there_once() -> None:
-    home, spare = FailingTopics(keeps_ids=False), FailingTopics()
+@pytest.mark.parametrize("home", [False], indirect=True)
+async def test_what_the_fallback_took_after_it_was_given_up_is_moved_and_there_once(home, spare):
     async with running(home, spare, timeout=0.05) as intake:
         one = accepted()
         home.down = "down"
@@ -470,8 +448,8 @@ async def test_what_the_fallback_took_after_it_was_given_up_is_moved_and_there_o
         assert home.stored == ids([one])
 
 
-async def test_what_a_topic_refused_after_it_was_given_up_is_a_dead_letter() -> None:
-    home, spare = FailingTopics(keeps_ids=False), FailingTopics()
+@pytest.mark.parametrize("home", [False], indirect=True)
+async def test_what_a_topic_refused_after_it_was_given_up_is_a_dead_letter(home, spare):
     async with running(home, spare, timeout=0.05, notify=lambda line: be_patient(intake)) as intake:
         one, other = accepted(), accepted(1)
         home.refused = {one.event.header.id}
@@ -483,10 +461,7 @@ async def test_what_a_topic_refused_after_it_was_given_up_is_a_dead_letter() -> 
         assert [letter.id for letter in spare.topic("fallback--order").dead_letters(GROUP)] == ids([one])
 
 
-async def test_a_fallback_that_hands_nothing_out_yet_is_asked_with_pauses(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    home, spare = FailingTopics(), FailingTopics()
+async def test_a_fallback_that_hands_nothing_out_yet_is_asked_with_pauses(home, spare, monkeypatch):
     waiting = spare.topic("fallback--order")
     waiting.publish([Message("early", b"{}")])
     receive, asked = waiting.receive, []
@@ -504,8 +479,7 @@ async def test_a_fallback_that_hands_nothing_out_yet_is_asked_with_pauses(
         assert stored(home) == ["early"]
 
 
-async def test_an_outage_and_its_end_are_one_line_each_for_all_topics() -> None:
-    home, spare = FailingTopics(), FailingTopics()
+async def test_an_outage_and_its_end_are_one_line_each_for_all_topics(home, spare):
     said: list[str] = []
     async with running(home, spare, notify=said.append) as intake:
         home.down = "on fire"
