@@ -41,6 +41,14 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return str(tmp_path / "schemas") if request.param == "folder" else f"memory://{uuid4().hex}/schemas"
 
 
+@pytest.fixture
+def registry(tmp_path: Path) -> Registry:
+    """A registry of one version, which lists its folder whenever it is asked."""
+    registry = Registry(FolderStore(str(tmp_path)), max_age=-1)
+    registry.register(order())
+    return registry
+
+
 def test_balogs_own_types_are_there_without_a_store() -> None:
     registry = open_registry()
 
@@ -109,10 +117,7 @@ def test_versions_ascend_as_semver_says(tmp_path: Path) -> None:
     assert registry.get("order").version == "1.10.0"  # the latest release
 
 
-def test_an_unknown_type_or_version_says_what_there_is(tmp_path: Path) -> None:
-    registry = open_registry(str(tmp_path))
-    registry.register(order())
-
+def test_an_unknown_type_or_version_says_what_there_is(registry: Registry) -> None:
     with pytest.raises(UnknownTypeError, match=r"no type 'ordr'; did you mean 'order'\?"):
         registry.get("ordr")
     with pytest.raises(UnknownTypeError, match=r"no type 'xyz'; there are .*log, metric"):
@@ -121,26 +126,21 @@ def test_an_unknown_type_or_version_says_what_there_is(tmp_path: Path) -> None:
         registry.validator("order", "9.0.0")
 
 
-@pytest.mark.parametrize("type", ["a/b", "", "..", ".a", "_a", "a b", "ä", "x" * 101])
-def test_a_name_that_no_store_could_keep_is_refused(tmp_path: Path, type: str) -> None:
-    with pytest.raises(ConfigError, match="is no name for a type"):
-        open_registry(str(tmp_path)).register(order(type=type))
-
-
-@pytest.mark.parametrize("version", ["1.0", "v1.0.0", "1.0.0+build", "01.0.0", "1.0.0-01", "", "../1.0.0", "1.0.0\n"])
-def test_what_is_no_version_is_refused(tmp_path: Path, version: str) -> None:
-    with pytest.raises(ConfigError, match="is no version"):
-        open_registry(str(tmp_path)).register(order(version))
+PROTO = b'syntax = "proto3"; message Order { int64 id = 1; }'
 
 
 @pytest.mark.parametrize(
-    ("form", "message"),
-    [("json", "Order"), ("json", "../../x"), ("protobuf", "../../x"), ("protobuf", "a/b"), ("protobuf", "x" * 101)],
+    ("schema", "said"),
+    [
+        *((order(type=type), "is no name for a type") for type in ("a/b", "", "..", ".a", "_a", "a b", "ä", "x" * 101)),
+        *((order(version), "is no version") for version in ("1.0", "v1.0.0", "1.0.0+build", "01.0.0", "1.0.0-01")),
+        *((order(version), "is no version") for version in ("", "../1.0.0", "1.0.0\n")),
+        *((Schema("order", "1.0.0", "json", b"{}", name), "is no message") for name in ("Order", "../../x")),
+        *((Schema("o", "1.0.0", "protobuf", PROTO, name), "is no message") for name in ("../../x", "a/b", "x" * 101)),
+    ],
 )
-def test_a_message_that_is_none_never_becomes_a_file_s_name(tmp_path: Path, form: Any, message: str) -> None:
-    proto = b'syntax = "proto3"; message Order { int64 id = 1; }'
-    schema = Schema("order", "1.0.0", form, b"{}" if form == "json" else proto, message)
-    with pytest.raises(ConfigError, match="is no message"):
+def test_a_name_that_no_store_could_keep_never_becomes_a_file_s(tmp_path: Path, schema: Schema, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
         open_registry(str(tmp_path / "a" / "b")).register(schema)
     assert list(tmp_path.rglob("*.*")) == []
 
@@ -175,9 +175,7 @@ def test_a_new_version_is_noticed_though_the_listing_still_holds(tmp_path: Path,
     assert registry.get("order", "1.1.0").version == "1.1.0"
 
 
-def test_a_deleted_version_is_noticed_and_its_validator_gone(tmp_path: Path) -> None:
-    registry = Registry(FolderStore(str(tmp_path)), max_age=-1)
-    registry.register(order())
+def test_a_deleted_version_is_noticed_and_its_validator_gone(tmp_path: Path, registry: Registry) -> None:
     registry.validator("order", "1.0.0")
     shutil.rmtree(tmp_path / "order")
 
@@ -198,17 +196,11 @@ def test_with_infinite_patience_only_a_refresh_looks(tmp_path: Path) -> None:
         registry.validator("order", "1.0.0")
 
 
-def test_a_validator_is_compiled_once(tmp_path: Path) -> None:
-    registry = Registry(FolderStore(str(tmp_path)), max_age=-1)
-    registry.register(order())
-
+def test_a_validator_is_compiled_once(registry: Registry) -> None:
     assert registry.validator("order") is registry.validator("order", "1.0.0")
 
 
-def test_while_the_store_is_away_what_was_listed_holds_on(tmp_path: Path, monkeypatch: Any) -> None:
-    registry = Registry(FolderStore(str(tmp_path)), max_age=-1)
-    registry.register(order())
-
+def test_while_the_store_is_away_what_was_listed_holds_on(registry: Registry, monkeypatch: Any) -> None:
     def fail(self: FolderStore) -> Any:
         raise StorageError("s3://there: no connection")
 
@@ -260,11 +252,7 @@ def test_what_is_no_schema_is_found_out_once(tmp_path: Path, monkeypatch: pytest
     assert len(tried) == 1
 
 
-def test_what_is_deleted_while_it_is_listed_does_not_empty_the_registry(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    registry = Registry(FolderStore(str(tmp_path)), max_age=-1)
-    registry.register(order())
+def test_what_is_deleted_while_it_is_listed_does_not_empty_the_registry(registry: Registry, monkeypatch: Any) -> None:
     files = LocalStorage.files
 
     def late(storage: LocalStorage, *given: Any) -> Any:
@@ -277,11 +265,7 @@ def test_what_is_deleted_while_it_is_listed_does_not_empty_the_registry(
     assert "no such file" in registry.problem.lower()
 
 
-def test_of_two_at_once_that_do_not_follow_each_other_one_is_registered(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    registry = Registry(FolderStore(str(tmp_path)), max_age=-1)
-    registry.register(order())
+def test_of_two_at_once_that_do_not_follow_each_other_one_is_registered(registry: Registry, monkeypatch: Any) -> None:
     judge = Registry.check_compatibility
 
     def slowly(registry: Registry, *given: Any) -> Any:
@@ -303,10 +287,7 @@ def test_of_two_at_once_that_do_not_follow_each_other_one_is_registered(
         assert sorted(pool.map(register, ["1.1.0", "1.2.0"], ["string", "integer"])) == [False, True]
 
 
-def test_threads_share_a_registry(tmp_path: Path) -> None:
-    registry = Registry(FolderStore(str(tmp_path)), max_age=-1)
-    registry.register(order())
-
+def test_threads_share_a_registry(registry: Registry) -> None:
     def use(number: int) -> bool:
         return all(registry.validator("order").check(b'{"id": 1}') == [] for _ in range(50))
 
@@ -314,9 +295,7 @@ def test_threads_share_a_registry(tmp_path: Path) -> None:
         assert all(pool.map(use, range(8)))
 
 
-def test_the_reference_implementation_checks_what_is_registered(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_reference_implementation_checks_what_is_registered(tmp_path: Path, monkeypatch: Any) -> None:
     """A schema that jsonschema-rs alone reads would be none for other programs."""
     monkeypatch.setattr("balog.registry.json_schema.compile_schema", lambda document: MagicMock())
     registry = open_registry(str(tmp_path))

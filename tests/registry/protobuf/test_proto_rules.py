@@ -98,25 +98,31 @@ def test_each_broken_rule_is_told_without_a_value(source: str, payload: bytes, f
     assert compiled(source).check(payload) == faults
 
 
-@pytest.mark.parametrize("expression", ["this +", "nope(this)"])
-def test_a_rule_that_does_not_compile_is_refused_at_once(expression: str) -> None:
-    cel = f'{{id: "x" expression: "{expression}"}}'
-    with pytest.raises(InvalidSchemaError) as caught:
-        compiled(f"message A {{ B b = 1; }} message B {{ int32 n = 1 [(buf.validate.field).cel = {cel}]; }}")
-    assert "\n" not in str(caught.value)
+NO_FIELD = "no_such_field : nope"
+TOO_SLOW = "a rule may take too long"
 
 
 @pytest.mark.parametrize(
-    "expression",
-    ["this.nope > 1", "this.one.nope > 1", "this.many.all(m, m.nope > 1)", "this.named.all(n, this.named[n].nope > 1)"],
+    ("expression", "said"),
+    [
+        ("this +", "failed to compile"),
+        ("nope(this)", "failed to compile"),
+        ("this.nope > 1", NO_FIELD),
+        ("this.one.nope > 1", NO_FIELD),
+        ("this.many.all(m, m.nope > 1)", NO_FIELD),
+        ("this.named.all(n, this.named[n].nope > 1)", NO_FIELD),
+        ("[this]" + ".map(x, x + x + x + x + x)" * 3 + "[0].size() > 0", TOO_SLOW),
+        ("[1].all(a, [1].all(b, [1].all(c, [1].all(d, true))))", TOO_SLOW),
+    ],
 )
-def test_a_rule_about_a_field_that_is_not_there_is_refused_at_once(expression: str) -> None:
+def test_a_rule_that_cannot_be_is_refused_at_once(expression: str, said: str) -> None:
     cel = f'{{id: "x" message: "m" expression: "{expression}"}}'
-    with pytest.raises(InvalidSchemaError, match="no_such_field : nope"):
+    with pytest.raises(InvalidSchemaError, match=said) as caught:
         compiled(
-            f"message A {{ option (buf.validate.message).cel = {cel}; B one = 1; repeated B many = 2;"
-            " map<int32, B> named = 3; } message B { int32 n = 1; }"
+            f"message R {{ A a = 1; }} message A {{ option (buf.validate.message).cel = {cel}; B one = 1;"
+            " repeated B many = 2; map<int32, B> named = 3; } message B { int32 n = 1; }"
         )
+    assert "\n" not in str(caught.value)
 
 
 def test_a_rule_that_walks_lists_within_lists_ends() -> None:
@@ -131,19 +137,6 @@ def test_a_pattern_from_the_value_itself_is_matched_on_short_values_only() -> No
     type_ = rule("string", 'cel = {id: "m", message: "m", expression: "!this.matches(this)"}')
     assert type_.check(b'{"a": "b?b?"}') == [("$.a", "m")]
     assert type_.check(b'{"a": "%s"}' % (b"b?" * 120_000)) == [("$", TOO_LONG)]
-
-
-@pytest.mark.parametrize(
-    "expression",
-    [
-        "[this]" + ".map(x, x + x + x + x + x)" * 3 + "[0].size() > 0",
-        "[1].all(a, [1].all(b, [1].all(c, [1].all(d, true))))",
-    ],
-    ids=["grows", "loops"],
-)
-def test_a_rule_that_could_take_all_time_or_memory_is_refused(expression: str) -> None:
-    with pytest.raises(InvalidSchemaError, match="a rule may take too long"):
-        rule("string", f'cel = {{id: "m", message: "m", expression: "{expression}"}}')
 
 
 def test_a_rule_for_another_type_is_refused_at_once() -> None:

@@ -26,6 +26,15 @@ def head(length: int, *more: str) -> bytes:
     return "\r\n".join(lines).encode() + b"\r\n\r\n"
 
 
+def answered(service, sent: bytes, *, is_last: bool = False):
+    """Send bytes on a connection of their own, and give the answer; after the last one, the service closes it."""
+    with service.connection() as one:
+        one.sendall(sent)
+        answer = answer_of(one)
+        assert not is_last or one.recv(1) == b""
+    return answer
+
+
 @pytest.fixture
 def service(tmp_path: Path):
     with serving(tmp_path, RequestLimits(seconds=0.3, body_bytes=10_000)) as asked:
@@ -56,30 +65,20 @@ def test_who_sends_a_byte_now_and_then_is_told_after_the_time(service):
 
 
 def test_a_head_that_never_ends_is_given_up(service):
-    with service.connection() as one:
-        one.sendall(b"POST /v1/events HTTP/1.1\r\nHost: localhost\r\n")
-
-        assert answer_of(one)[0] == 408
-        assert one.recv(1) == b""
+    assert answered(service, b"POST /v1/events HTTP/1.1\r\nHost: localhost\r\n", is_last=True)[0] == 408
 
 
 def test_half_a_request_leaves_nothing(service):
     with service.connection() as one:
         one.sendall(head(len(ORDER) + 10) + ORDER)
-    with service.connection() as one:
-        one.sendall(head(len(ORDER)) + ORDER)
-        assert answer_of(one)[0] == 202
+    assert answered(service, head(len(ORDER)) + ORDER)[0] == 202
 
     assert len(service.stored("order")) == 1
     wait_for(lambda: service.service.request_budget.used == 0)
 
 
 def test_what_lies_behind_a_length_that_is_too_small_is_no_request_and_takes_nobody_s_answer(service):
-    with service.connection() as one:
-        one.sendall(head(len(ORDER)) + ORDER + b"garbage\r\n\r\n")
-
-        assert answer_of(one)[0] == 202
-        assert one.recv(1) == b""
+    assert answered(service, head(len(ORDER)) + ORDER + b"garbage\r\n\r\n", is_last=True)[0] == 202
     assert len(service.stored("order")) == 1
 
 
@@ -98,10 +97,7 @@ CHUNKED = b"POST /v1/events HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: ch
     ids=["no HTTP", "a length and chunks", "too much, before it is sent", "too many chunks", "a trailer is no header"],
 )
 def test_what_is_sent_has_its_status_in_the_one_form(service, sent, status):
-    with service.connection() as one:
-        one.sendall(sent)
-
-        found, answer = answer_of(one)
+    found, answer = answered(service, sent)
     assert found == status
     assert status == 202 or answer["path"] == "$"
 
@@ -148,44 +144,42 @@ def test_a_connection_that_closed_before_its_answer_is_no_fault_of_the_service(s
     assert sent == ["http.response.start", "http.response.body"]
 
 
+def connect(asked, stack: ExitStack, sent: bytes = b""):
+    """Open a connection that stays open, and send bytes on it."""
+    one = stack.enter_context(asked.connection())
+    one.sendall(sent)
+    return one
+
+
 def test_one_connection_too_many_is_told_so(tmp_path: Path):
     with serving(tmp_path, RequestLimits(connections=3)) as asked, ExitStack() as stack:
         for _ in range(3):
-            one = stack.enter_context(asked.connection())
-            one.sendall(head(len(ORDER)) + ORDER)
-            assert answer_of(one)[0] == 202
-        fourth = stack.enter_context(asked.connection())
-
-        assert answer_of(fourth)[0] == 503
+            assert answer_of(connect(asked, stack, head(len(ORDER)) + ORDER))[0] == 202
+        assert answer_of(connect(asked, stack))[0] == 503
 
 
 def test_probes_are_answered_while_idle_connections_fill_the_service(tmp_path: Path):
     with serving(tmp_path, RequestLimits(connections=20)) as asked, ExitStack() as stack:
         for _ in range(100):  # none of them says anything
-            stack.enter_context(asked.connection())
+            connect(asked, stack)
         for path in (b"/health", b"/ready"):
-            probe = stack.enter_context(asked.connection())
-            probe.sendall(b"GET " + path + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            probe = connect(asked, stack, b"GET " + path + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
             assert answer_of(probe)[0] == 200
-        other = stack.enter_context(asked.connection())
-        other.sendall(head(len(ORDER)) + ORDER)
-        assert answer_of(other)[0] == 503
+        assert answer_of(connect(asked, stack, head(len(ORDER)) + ORDER))[0] == 503
 
 
 def test_an_idle_connection_gives_way_to_one_with_a_request(tmp_path: Path, monkeypatch):
     monkeypatch.setattr(protocol, "_IDLE_SECONDS", 0.0)
     with serving(tmp_path, RequestLimits(connections=3)) as asked, ExitStack() as stack:
-        idle = [stack.enter_context(asked.connection()) for _ in range(3)]
+        idle = [connect(asked, stack) for _ in range(3)]
         for _ in range(3):
-            one = stack.enter_context(asked.connection())
-            one.sendall(head(len(ORDER)) + ORDER)
-            assert answer_of(one)[0] == 202
+            assert answer_of(connect(asked, stack, head(len(ORDER)) + ORDER))[0] == 202
         assert [answer_of(one)[0] for one in idle] == [503] * 3
 
 
 def test_a_thousand_connections_at_once_are_all_served(tmp_path: Path):
     with serving(tmp_path) as asked, ExitStack() as stack:
-        all = [stack.enter_context(asked.connection()) for _ in range(1000)]
+        all = [connect(asked, stack) for _ in range(1000)]
         for one in all:
             one.sendall(head(len(ORDER)) + ORDER)
 
@@ -252,10 +246,8 @@ def test_who_does_not_take_his_answers_is_left(service):
 
 
 def test_a_client_that_asks_for_http_2_without_tls_is_told_why_its_body_is_lost(service):
-    with service.connection() as one:
-        one.sendall(head(len(ORDER), "Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c") + ORDER)
+    upgrade = head(len(ORDER), "Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c") + ORDER
 
-        status, answer = answer_of(one)
-        assert status == 400
-        assert "Upgrade" in answer["problem"]
-        assert one.recv(1) == b""
+    status, answer = answered(service, upgrade, is_last=True)
+    assert status == 400
+    assert "Upgrade" in answer["problem"]
