@@ -5,8 +5,8 @@ from __future__ import annotations
 import tempfile
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -80,9 +80,11 @@ class Micro:
         data: str | Path | None = None,
         listen: str = ":0",
     ) -> None:
-        self._folder = None if data is not None else tempfile.TemporaryDirectory(prefix="balog-micro-")
-        place = Path(self._folder.name if self._folder is not None else local_path(str(data or ""), "data"))
-        try:
+        with ExitStack() as stack:
+            if data is None:
+                place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="balog-micro-")))
+            else:
+                place = Path(local_path(str(data), "data"))
             if registry is not None:
                 check_folder(str(registry))
             found, access = None, DocumentAccess()
@@ -103,9 +105,7 @@ class Micro:
             if found is not None:
                 self._push(found)
             self._service = Service(self.config)
-        except BaseException:
-            self._clean()
-            raise
+            self._closing = stack.pop_all()
         self._seen: set[str] = set()
         self._unkept = Counter[str]()
         self.url = ""
@@ -113,19 +113,16 @@ class Micro:
         self.topics: Topics
 
     def __enter__(self) -> Micro:
-        self._service.__enter__()
-        self.url = self._service.url
-        self.client = ServiceClient(self.url)
-        self.topics = open_topics(self.config.topics)
+        with self._closing as stack:
+            stack.enter_context(self._service)
+            self.url = self._service.url
+            self.topics = stack.enter_context(open_topics(self.config.topics))
+            self.client = stack.enter_context(ServiceClient(self.url))
+            self._closing = stack.pop_all()
         return self
 
     def __exit__(self, *error: object) -> None:
-        try:
-            self.client.close()
-            self._service.__exit__(*error)
-            self.topics.close()
-        finally:
-            self._clean()
+        self._closing.close()
 
     def events(self, cls_type: str | None = None, *, topic: str | None = None) -> list[Event]:
         """Return the accepted events, ordered by topic and arrival.
@@ -193,15 +190,8 @@ class Micro:
                 yield event
 
     def _push(self, data: bytes) -> None:
-        control: Any = open_control(self.config.control or "")
-        try:
+        with closing(open_control(self.config.control or "")) as control:
             control.push(data, who="micro", message="the document that micro was started with")
-        finally:
-            control.close()
-
-    def _clean(self) -> None:
-        if self._folder is not None:
-            self._folder.cleanup()
 
 
 def _read(document: ControlDocument | str | Path) -> tuple[bytes, ControlDocument]:

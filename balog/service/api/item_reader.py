@@ -9,12 +9,11 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import UNSET, Raw
 
-from balog.common.errors import BalogError, EventError, MissingExtraError, split_refusal
+from balog.common.errors import BalogError, EventError, split_refusal
 from balog.common.text import printable
 from balog.event import Event, check_keys, decode, decode_checked, encode
 from balog.registry import PayloadValidator, Registry, Schema, SchemaViolation, UnknownTypeError, UnknownVersionError
 from balog.registry.json_schema import is_deeper
-from balog.registry.schema import InvalidSchemaError
 from balog.service.api.tokens import TokenEntry
 from balog.service.intake.results import AcceptedEvent
 from balog.service.settings import ServiceConfig
@@ -107,7 +106,12 @@ class ItemReader:
             if self._is_stopping:
                 found.append(_NOT_READ)
                 continue
+            if len(item) > self._limits.event_bytes:
+                problem = Problem("$", f"{len(item)} bytes; the limit is {self._limits.event_bytes}")
+                found.append(RejectedItem(413, (problem,)))
+                continue
             fresh_id = _derived_id(f"{caller.name}\0{key}\0{index}", item) if key else ""
+            declared = protobuf.type if protobuf is not None else ""
             try:
                 found.append(
                     self._read(item, caller, fresh_id, may_wait)
@@ -115,16 +119,12 @@ class ItemReader:
                     else self._read_protobuf(item, protobuf, caller, fresh_id, may_wait)
                 )
             except EventError as error:
-                found.append(
-                    RejectedItem(422, (Problem(error.path, error.reason),), type=protobuf.type if protobuf else "")
-                )
-            except _Rejected as reject:
-                found.append(reject.rejected)
+                found.append(RejectedItem(422, (Problem(error.path, error.reason),), type=declared))
+            except BalogError as error:
+                found.append(RejectedItem(503, (_not_available("$", error),), type=declared))
         return found
 
     def _read(self, item: bytes, caller: TokenEntry, fresh_id: str, may_wait: bool) -> AcceptedEvent | RejectedItem:
-        if len(item) > self._limits.event_bytes:
-            return RejectedItem(413, (Problem("$", f"{len(item)} bytes; the limit is {self._limits.event_bytes}"),))
         if is_deeper(item, self._limits.depth):
             return RejectedItem(422, (Problem("$", f"nested deeper than {self._limits.depth}"),))
         if not item.isascii():
@@ -159,8 +159,6 @@ class ItemReader:
     def _read_protobuf(
         self, item: bytes, protobuf: ProtobufParameters, caller: TokenEntry, fresh_id: str, may_wait: bool
     ) -> AcceptedEvent | RejectedItem:
-        if len(item) > self._limits.event_bytes:
-            return RejectedItem(413, (Problem("$", f"{len(item)} bytes; the limit is {self._limits.event_bytes}"),))
         if not may_wait:
             raise SchemaNotCached
         schema = self._schema(protobuf, caller)
@@ -168,11 +166,8 @@ class ItemReader:
             raise EventError(f"{schema.type} {schema.version} is described by JSON Schema; send JSON")
         from balog.registry.protobuf import compile_proto
 
-        try:
-            kind = compile_proto(schema.source, schema.message, f"{schema.type}/{schema.version}")
-            inner, violations = kind.read(item)
-        except (MissingExtraError, InvalidSchemaError) as error:
-            raise _Rejected(RejectedItem(503, (Problem("$", str(error)),), type=protobuf.type)) from None
+        kind = compile_proto(schema.source, schema.message, f"{schema.type}/{schema.version}")
+        inner, violations = kind.read(item)
         if len(inner) > self._limits.event_bytes:  # a byte on the wire may be many in JSON
             problem = Problem("$", f"{len(inner)} bytes as JSON; the limit is {self._limits.event_bytes}")
             return RejectedItem(413, (problem,), type=schema.type, version=schema.version)
@@ -231,7 +226,7 @@ class ItemReader:
         except UnknownVersionError as error:
             return reject(422, Problem(f"{path}.version", str(error)))
         except BalogError as error:
-            return reject(503, Problem(path, f"the registry is not available: {error}"))
+            return reject(503, _not_available(path, error))
         if violations:
             problems_found = (
                 Problem(path + violation.path.removeprefix("$"), violation.reason)
@@ -289,15 +284,10 @@ class ItemReader:
             raise EventError(_unknown(error, caller)) from None
         except UnknownVersionError as error:
             raise EventError(str(error)) from None
-        except BalogError as error:
-            problem = Problem("$", f"the registry is not available: {error}")
-            raise _Rejected(RejectedItem(503, (problem,), type=protobuf.type)) from None
 
 
-class _Rejected(Exception):
-    def __init__(self, rejected: RejectedItem) -> None:
-        super().__init__()
-        self.rejected = rejected
+def _not_available(path: str, error: BalogError) -> Problem:
+    return Problem(path, f"the registry is not available: {error}")
 
 
 def _unknown(error: UnknownTypeError, caller: TokenEntry) -> str:

@@ -8,23 +8,14 @@ from typing import Any
 
 from balog.common.errors import BalogError, redact_error
 from balog.common.signals import join
-from balog.service.document import ControlDocument, LoadedTable
-from balog.service.jobs import JobStatus, Kind
+from balog.service.document import ControlDocument
+from balog.service.jobs import JobStatus, Kind, service_jobs
 from balog.service.jobs.engine_job import EngineJob
 
 MakeJob = Callable[[Kind, Any], EngineJob]
 """Creates the job of a ``Filter``, a table or a ``Callback``; raises ConfigError."""
 
 _Key = tuple[Kind, str]
-
-
-def wanted_jobs(document: ControlDocument) -> dict[_Key, Any]:
-    """Return the configs of the jobs that a service runs itself, without those that run with Spark."""
-    return {
-        **{("filter", one.name): one for one in document.filters if one.engine == "service"},
-        **{("table", one.name): one for one in document.tables if not isinstance(one, LoadedTable)},
-        **{("callback", one.name): one for one in document.callbacks},
-    }
 
 
 class JobSet:
@@ -52,7 +43,7 @@ class JobSet:
         Raises:
             BalogError: a job cannot start on this service, for example because a secret is missing.
         """
-        wanted = wanted_jobs(document)
+        wanted = {(kind, config.name): config for kind, _, config in service_jobs(document)}
         running = self._running
         new = {
             key: (config, self._create(key, config))

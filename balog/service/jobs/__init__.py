@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from collections.abc import Iterator
+from typing import Annotated, Any, ClassVar, Literal
 
 from balog.common.stats import Stats, counter, gauge
+from balog.service.document import ControlDocument, LoadedTable
 
 Kind = Literal["filter", "table", "callback"]
 
@@ -25,3 +27,15 @@ class JobStatus(Stats, kw_only=True):
     dead: Annotated[int, counter("Events that became dead letters.")] = 0
     lag: Annotated[int | None, gauge("Events that the job's group has not received yet.")] = None
     error: str = ""
+
+
+def service_jobs(document: ControlDocument) -> Iterator[tuple[Kind, str, Any]]:
+    """Yield the jobs that a service runs itself, without those that run with Spark: kind, path and config."""
+    for number, part in enumerate(document.filters):
+        if part.engine == "service":
+            yield "filter", f"$.filters[{number}]", part
+    for number, table in enumerate(document.tables):
+        if not isinstance(table, LoadedTable):
+            yield "table", f"$.tables[{number}]", table
+    for number, callback in enumerate(document.callbacks):
+        yield "callback", f"$.callbacks[{number}]", callback

@@ -16,7 +16,8 @@ from urllib.parse import urlsplit
 from balog.common.errors import ConfigError
 from balog.common.http.addresses import Networks
 from balog.common.secrets import Secret
-from balog.service.document import Callback, ClickHouseTable, ControlDocument, LoadedTable, YTsaurusTable
+from balog.service.document import Callback, ClickHouseTable, ControlDocument, YTsaurusTable
+from balog.service.jobs import service_jobs
 from balog.service.settings import DocumentAccess
 from balog.topics import Topics
 
@@ -41,28 +42,22 @@ def document_problems(document: ControlDocument, access: DocumentAccess) -> Iter
     A host name is checked when it is connected to.
     """
     networks = Networks(access.networks)
-    for number, table in enumerate(document.tables):
-        place = f"$.tables[{number}]"
-        if isinstance(table, LoadedTable):  # only `balog load` opens it, with the rights of its user
-            continue
-        yield from _secret_problems(table, access, place)
-        if isinstance(table, ClickHouseTable):
-            yield from _address_problems(table.url, networks, place)
-        elif isinstance(table, YTsaurusTable) and table.proxy not in access.clusters:
+    for _, place, part in service_jobs(document):  # `balog load` opens other tables, with the rights of its user
+        yield from _secret_problems(part, access, place)
+        if isinstance(part, ClickHouseTable):
+            yield from _address_problems(part.url, networks, place)
+        elif isinstance(part, YTsaurusTable) and part.proxy not in access.clusters:
             yield ConfigError(
                 f"the service's settings do not list this cluster; the operator may add it: {_SETTING}.clusters",
                 path=f"{place}.proxy",
             )
-    for number, callback in enumerate(document.callbacks):
-        place = f"$.callbacks[{number}]"
-        yield from _secret_problems(callback, access, place)
-        if callback.private and not networks:
+        elif isinstance(part, Callback) and part.private and not networks:
             yield ConfigError(
                 f"the service's settings list no private network; the operator may add one: {_SETTING}.networks",
                 path=f"{place}.private",
             )
-        elif callback.private and isinstance(callback.url, str):
-            yield from _address_problems(callback.url, networks, place)
+        elif isinstance(part, Callback) and part.private and isinstance(part.url, str):
+            yield from _address_problems(part.url, networks, place)
 
 
 def access_for(document: ControlDocument) -> DocumentAccess:
@@ -140,8 +135,8 @@ def source_problems(document: ControlDocument, topics: Topics) -> Iterator[Confi
     can write a queue for each of them.
     """
     readers: dict[str, str] = {}
-    for place, sources in _jobs(document):
-        for source in dict.fromkeys(sources):
+    for _, place, part in service_jobs(document):
+        for source in dict.fromkeys((part.source,) if isinstance(part, Callback) else part.sources):
             first = readers.setdefault(source, place)
             try:
                 is_shared = topics.topic(source).keeps_groups
@@ -154,14 +149,3 @@ def source_problems(document: ControlDocument, topics: Topics) -> Iterator[Confi
                     "of its own",
                     path=place,
                 )
-
-
-def _jobs(document: ControlDocument) -> Iterator[tuple[str, tuple[str, ...]]]:
-    for number, part in enumerate(document.filters):
-        if part.engine == "service":
-            yield f"$.filters[{number}]", part.sources
-    for number, table in enumerate(document.tables):
-        if not isinstance(table, LoadedTable):
-            yield f"$.tables[{number}]", table.sources
-    for number, callback in enumerate(document.callbacks):
-        yield f"$.callbacks[{number}]", (callback.source,)

@@ -34,14 +34,10 @@ def make_table_sink(
     for member in ("name", "sources"):
         del given[member]
     if isinstance(config, ClickHouseTable):
-        return _sink("clickhouse", {**given, "registry": registry, "registry_options": dict(options or {})})
-    return _sink("ytsaurus", given)
-
-
-def _sink(tag: str, options: Mapping[str, Any]) -> SinkConfig:
-    sink: Any = AnySinkConfig.struct_of(tag)
-    config: SinkConfig = sink(**options)
-    return config
+        given |= {"registry": registry, "registry_options": dict(options or {})}
+    sink: Any = AnySinkConfig.struct_of(str(config.__struct_config__.tag))
+    made: SinkConfig = sink(**given)
+    return made
 
 
 def check_table(config: AnyTable) -> None:
