@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from balog.cli import main
 from tests import named_extras
 from tests.ci_scripts import ci_script
+from tests.programs import environment_without, run_program
 
 DOCS = Path(__file__).parents[1] / "docs"
 FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<text>.*?)^```[ ]*$", re.MULTILINE | re.DOTALL)
@@ -61,7 +62,7 @@ def reader_environment(page: str = "") -> dict[str, str]:
 
     Without a page, all extras are there.
     """
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("BALOG_")}
+    environment = environment_without("BALOG_")
     path = os.pathsep.join([str(Path(sys.executable).parent), environment["PATH"]])
     return {**environment, **named_extras.environment(page), "PATH": path, "LC_ALL": "C.UTF-8", "TZ": "UTC"}
 
@@ -78,17 +79,8 @@ def run_page(name: str, folder: Path) -> list[str]:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(block.text, encoding="utf-8")
         elif block.language == "sh":
-            done = subprocess.run(
-                ["bash", "-eo", "pipefail", "-c", block.text],
-                cwd=folder,
-                env=reader_environment(block.page),
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                timeout=120,
-            )
-            assert done.returncode == 0, f"{block.text}\n{done.stdout}\n{done.stderr}"
-            printed.append(done.stdout)
+            shell = ["bash", "-eo", "pipefail", "-c", block.text]
+            printed.append(run_program(*shell, cwd=folder, env=reader_environment(block.page)).stdout)
     return printed
 
 

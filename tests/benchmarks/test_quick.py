@@ -1,11 +1,12 @@
 """The benchmarks run and say their ratio. How fast anything is, is not for a test to say."""
 
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.programs import run_program
 
 pytest.importorskip("orjson", reason="needs the extra bench")
 pytest.importorskip("elasticsearch", reason="needs the extra bench")
@@ -13,15 +14,7 @@ pytest.importorskip("pythonjsonlogger", reason="needs the extra bench")
 
 
 def quick(name: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", f"benchmarks.{name}", "--quick"],
-        cwd=Path(__file__).parents[2],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return run_program(sys.executable, "-m", f"benchmarks.{name}", "--quick", cwd=Path(__file__).parents[2]).stdout
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,11 @@
 """``balog test CASES``."""
 
 import json
-import subprocess
 import sys
 
 import pytest
-from click.testing import CliRunner
 
-from balog.cli import main
+from tests.programs import call_balog, run_program
 
 CONFIG = {
     "sinks": [
@@ -43,9 +41,7 @@ def test_it(tmp_path):
     def run(*cases, config=CONFIG):
         path = tmp_path / "cases.json"
         path.write_text(json.dumps({"config": config, "cases": cases}))
-        command = ["test", str(path)]
-        done = CliRunner().invoke(main, command, prog_name="balog")
-        return subprocess.CompletedProcess(command, done.exit_code, done.stdout, done.stderr)
+        return call_balog("test", path)
 
     return run
 
@@ -98,12 +94,8 @@ def test_a_dry_run_shows_only_the_events_that_a_sink_sends(tmp_path):
     path = tmp_path / "broker.json"
     path.write_text(json.dumps({"sinks": [{"type": "statsd"}], "strip": True}))
     lines = [{"type": "LOG", "level": "INFO", "value": value} for value in ({"message": "fine"}, METRIC)]
-    done = subprocess.run(
-        [sys.executable, "-m", "balog", "broker", "--dry-run", "--config", str(path)],
-        input="".join(json.dumps(line) + "\n" for line in lines),
-        capture_output=True,
-        text=True,
-    )
+    command = [sys.executable, "-m", "balog", "broker", "--dry-run", "--config", str(path)]
+    done = run_program(*command, feed="".join(json.dumps(line) + "\n" for line in lines))
     (shown,) = done.stderr.splitlines()
     assert shown.startswith("statsd localhost:8125 would get ")
     assert '"metric":"rows"' in shown.replace('": "', '":"')

@@ -1,20 +1,18 @@
 import gzip
 import json
 import re
-import subprocess
 
 import pytest
 from click.testing import CliRunner
 
 from balog.cli import main
 from balog.cli.check import KINDS
+from tests.programs import call_balog
 from tests.stand_ins.http_server import Answer, HttpStandIn
 
 
 def check(path, *options, **env):
-    command = ["check", str(path), *options]
-    done = CliRunner(env=env).invoke(main, command)
-    return subprocess.CompletedProcess(command, done.exit_code, done.stdout, done.stderr)
+    return call_balog("check", path, *options, **env)
 
 
 @pytest.fixture

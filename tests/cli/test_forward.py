@@ -12,15 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from balog.cli import main
 from balog.consumers.ledgers.factory import default_ledger
 from balog.consumers.ledgers.ledger import Ledger
 from balog.event import Event, decode, encode
 from balog.log import configuration
 from balog.topics import Message, Topic
 from balog.topics.local import LocalTopics
+from tests.programs import call_balog
 from tests.stand_ins.http_server import Answer, HttpStandIn, Request
 from tests.waiting import wait_for
 
@@ -59,11 +58,9 @@ class Place:
         command = self.command(*sinks, arguments=arguments, **config)[3:]
         before = configuration.peek()
         try:
-            done = CliRunner().invoke(main, command)
+            return call_balog(*command)
         finally:
             configuration.swap(before)
-        assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
-        return subprocess.CompletedProcess(command, done.exit_code, done.stdout, done.stderr)
 
     def start(self, *sinks: dict[str, Any], **config: Any) -> "subprocess.Popen[str]":
         return subprocess.Popen(self.command(*sinks, **config), cwd=self.root, stderr=subprocess.PIPE, text=True)

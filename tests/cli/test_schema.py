@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from msgspec import Raw
 
-from balog.cli import main
 from balog.event import Event, encode
+from tests.programs import call_balog
 
 ORDER = {
     "type": "object",
@@ -28,10 +27,7 @@ def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def run(*arguments: object, feed: bytes = b"") -> "subprocess.CompletedProcess[str]":
-    command = ["schema", *map(str, arguments)]
-    done = CliRunner(env={"COLUMNS": "200"}).invoke(main, command, input=feed)
-    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
-    return subprocess.CompletedProcess(command, done.exit_code, done.stdout, done.stderr)
+    return call_balog("schema", *arguments, feed=feed)
 
 
 def write(path: str, document: Any) -> str:

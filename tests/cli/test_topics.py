@@ -11,19 +11,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from balog.cli import main
 from balog.event import Event, decode, encode
 from balog.topics import Message, open_topics
+from tests.programs import call_balog
 
 
 def run(*arguments: object, feed: bytes = b"") -> "subprocess.CompletedProcess[str]":
-    """Call the command in this process."""
-    command = ["topics", *map(str, arguments)]
-    done = CliRunner(env={"COLUMNS": "200"}).invoke(main, command, input=feed)
-    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
-    return subprocess.CompletedProcess(command, done.exit_code, done.stdout, done.stderr)
+    return call_balog("topics", *arguments, feed=feed)
 
 
 def start(*arguments: object) -> "subprocess.Popen[bytes]":

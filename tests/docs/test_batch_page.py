@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.documentation import docs_page, run_task
+from tests.programs import run_program
 
 PAGE = docs_page("batch-messages.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```json\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
@@ -20,15 +20,9 @@ ROWS = [
 
 def broker(config: dict[str, Any], stream: list[dict[str, Any]], folder: Path) -> list[dict[str, Any]]:
     (folder / "broker.json").write_text(json.dumps(config))
-    done = subprocess.run(
-        [sys.executable, "-m", "balog", "broker", "--config", "broker.json"],
-        cwd=folder,
-        input="".join(json.dumps(message) + "\n" for message in stream),
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
+    lines = "".join(json.dumps(message) + "\n" for message in stream)
+    done = run_program(sys.executable, "-m", "balog", "broker", "--config", "broker.json", cwd=folder, feed=lines)
+    assert done.stderr == ""
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 

@@ -7,6 +7,7 @@ import subprocess
 import pytest
 
 from tests.documentation import blocks, page_text, reader_environment
+from tests.programs import run_program
 
 
 @pytest.fixture(scope="module")
@@ -19,10 +20,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> dict[str, subprocess.Compl
             (folder / block.name).write_text(block.text, encoding="utf-8")
             continue
         for line in block.text.splitlines():
-            found[line] = subprocess.run(
-                ["bash", "-c", line], cwd=folder, env=reader_environment(), capture_output=True, text=True, timeout=120
-            )
-            assert found[line].returncode == 0, found[line].stderr
+            found[line] = run_program("bash", "-c", line, cwd=folder, env=reader_environment())
     return found
 
 

@@ -13,6 +13,7 @@ import pytest
 from balog.event import Event, encode
 from balog.topics import Message, open_topics
 from tests.documentation import docs_page
+from tests.programs import run_program
 from tests.stand_ins.http_server import HttpStandIn
 from tests.stand_ins.packages import install
 
@@ -38,17 +39,8 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 def run(tmp_path: Path) -> Run:
     def run(*arguments: str, feed: str = "", code: int = 0, **environment: str) -> "subprocess.CompletedProcess[str]":
         path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
-        done = subprocess.run(
-            [sys.executable, "-m", *arguments],
-            cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": path, **environment},
-            input=feed,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-        assert done.returncode == code, done.stdout + done.stderr
-        return done
+        variables = {**os.environ, "PYTHONPATH": path, **environment}
+        return run_program(sys.executable, "-m", *arguments, cwd=tmp_path, env=variables, feed=feed, code=code)
 
     return run
 

@@ -2,7 +2,6 @@
 
 import ast
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from balog.tap import credentials
 from balog.tap.http import Client
 from examples.shop_server import Shop
 from tests.documentation import docs_page
+from tests.programs import run_program
 
 ROOT = Path(__file__).parents[2]
 PAGE = docs_page("tap-signing-in.md").read_text(encoding="utf-8")
@@ -23,11 +23,8 @@ def test_the_blocks_of_the_page_run(tmp_path: Path) -> None:
     blocks = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     with Shop(5) as shop:
         (tmp_path / "page.py").write_text("\n".join(blocks).replace("https://api.example.com", shop.url))
-        done = subprocess.run(
-            [sys.executable, "-W", "error::ResourceWarning", "page.py"],
-            cwd=tmp_path, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=60,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
+        command = [sys.executable, "-W", "error::ResourceWarning", "page.py"]
+        done = run_program(*command, cwd=tmp_path, env={"PYTHONPATH": str(ROOT)})
         assert done.stdout.splitlines() == ["200"]
 
 

@@ -11,7 +11,6 @@ import ipaddress
 import json
 import pathlib
 import re
-import subprocess
 import sys
 import types
 import uuid
@@ -35,6 +34,7 @@ from balog.log.context import ProcessContext
 from balog.log.recorder import Recorder
 from balog.testing import capture_events
 from tests.documentation import docs_page
+from tests.programs import run_program
 
 PAGE = docs_page("values.md").read_text(encoding="utf-8")
 ROW = re.compile(
@@ -174,5 +174,4 @@ def test_the_block_of_the_page_runs(tmp_path: pathlib.Path) -> None:
     (block,) = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     script = tmp_path / "shop.py"
     script.write_text(block, encoding="utf-8")
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
+    run_program(sys.executable, script)

@@ -2,11 +2,11 @@
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 from tests.documentation import docs_page
+from tests.programs import run_program
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -30,14 +30,7 @@ def test_the_backend_of_the_page_passes_the_contract(tmp_path: Path) -> None:
     [(scheme, opener)] = PROJECT["entry-points"]["balog.topics"].items()
     (info / "entry_points.txt").write_text(f"[balog.topics]\n{scheme} = {opener}\n")
     path = os.pathsep.join([str(tmp_path), str(ROOT)])
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_balog_queue.py"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stdout
+    pytest = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_balog_queue.py"]
+    done = run_program(*pytest, cwd=tmp_path, env={**os.environ, "PYTHONPATH": path})
     (applying,) = re.findall(r"of which (\d+) apply", PAGE)
     assert f"{applying} passed" in done.stdout

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from examples.shop_server import Refusal, Shop
+from tests.programs import run_program
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "tap_shop"
@@ -244,7 +245,6 @@ def test_a_login_that_is_refused_says_why_and_no_secret(shop: Shop, run: Runner)
 def test_a_tap_in_one_page(shop: Shop, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"base_url": shop.url, "access_token": shop.key}))
     command = [sys.executable, ROOT / "examples" / "tap_cool.py", "--config", tmp_path / "config.json"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = run_program(*command, cwd=tmp_path)
     records = [json.loads(line) for line in done.stdout.splitlines()]
     assert by_id([one["record"] for one in records if one["type"] == "RECORD"]) == shop.customers

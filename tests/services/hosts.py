@@ -15,6 +15,7 @@ from typing import Any
 from balog.event import Event, decode
 from balog.topics import open_topics
 from tests.documentation import docs_page
+from tests.programs import environment_without, run_program
 
 ROOT = Path(__file__).parents[2]
 _BLOCK = re.compile(r"^```\w+ (?P<name>\S+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -35,7 +36,7 @@ def environment(folder: Path, **more: str) -> dict[str, str]:
     topic = {"type": "topic", "url": f"local:{folder}/topics", "topic": "events", "batch": {"age": 60}}
     outputs = [{"to": topic}, f"file:{folder}/events.jsonl"]
     (folder / "logger.json").write_text(json.dumps({"output": outputs}), encoding="utf-8")
-    own = {name: value for name, value in os.environ.items() if not name.startswith("BALOG_")}
+    own = environment_without("BALOG_")
     return {
         **own,
         "BALOG_CONFIG": str(folder / "logger.json"),
@@ -47,17 +48,7 @@ def environment(folder: Path, **more: str) -> dict[str, str]:
 
 def run_in(folder: Path, *command: str, **more: str) -> subprocess.CompletedProcess[str]:
     """Run a program to its end and expect success."""
-    done = subprocess.run(
-        command,
-        cwd=folder,
-        env=environment(folder, **more),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done
+    return run_program(*command, cwd=folder, env=environment(folder, **more))
 
 
 @contextmanager

@@ -7,7 +7,6 @@ import io
 import json
 import os
 import struct
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from tests.programs import environment_without, run_program
 from tests.services.servers.elasticmq import bare_client
 from tests.services.servers.moto import running_moto
 from tests.services.servers.postgres import Database, PostgresServer
@@ -400,7 +400,7 @@ def prepared(name: str, folder: Path, postgres: Any) -> Iterator[tuple[list[str]
     folder.mkdir(parents=True, exist_ok=True)
     with (TAPS | MORE_TAPS)[name](folder, postgres) as tap:
         (folder / "config.json").write_text(json.dumps(tap.config))
-        clean = {key: value for key, value in os.environ.items() if not key.startswith(("BALOG_", "AWS_"))}
+        clean = environment_without("BALOG_", "AWS_")
         clean["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), clean["PATH"]])
         command = [*tap.command, "--config", str(folder / "config.json")]
         if tap.by:
@@ -411,9 +411,7 @@ def prepared(name: str, folder: Path, postgres: Any) -> Iterator[tuple[list[str]
 
 def _chosen(command: list[str], environment: dict[str, str], by: dict[str, str]) -> Any:
     """Discover, and choose all streams, some of them by a key."""
-    done = subprocess.run([*command, "--discover"], env=environment, capture_output=True, timeout=60)
-    assert done.returncode == 0, done.stderr.decode()
-    catalog = json.loads(done.stdout)
+    catalog = json.loads(run_program(*command, "--discover", env=environment).stdout)
     for stream in catalog["streams"]:
         key = by.get(stream["tap_stream_id"])
         how = {"replication-method": "INCREMENTAL", "replication-key": key} if key else {}

@@ -5,12 +5,13 @@ They are loaded in a process of their own, since a session's catalog is decided 
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.programs import run_program
 
 # The steps take a minute; they are not run once more for each test.
 pytestmark = [pytest.mark.service, pytest.mark.flaky(reruns=0)]
@@ -26,20 +27,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def said(folder: Path) -> dict[str, Any]:
     """Take the steps."""
-    done = subprocess.run(
-        [
-            sys.executable,
-            ROOT / "tests" / "services" / "catalog_steps.py",
-            f"hive:balog?location={folder}/tables",
-            f"hive:loads?location={folder}/loads",
-        ],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
+    steps = ROOT / "tests" / "services" / "catalog_steps.py"
+    places = (f"hive:balog?location={folder}/tables", f"hive:loads?location={folder}/loads")
+    variables = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = run_program(sys.executable, steps, *places, cwd=folder, env=variables, code=None)
     said = [line for line in done.stdout.splitlines() if line.startswith("SAID ")]
     assert said, done.stderr[-3000:]
     found: dict[str, Any] = json.loads(said[0].removeprefix("SAID "))

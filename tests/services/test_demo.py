@@ -4,13 +4,14 @@ import csv
 import gzip
 import json
 import re
-import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.programs import run_program
 
 pytestmark = pytest.mark.service
 
@@ -26,14 +27,7 @@ def demo(checkout: Path) -> tuple[str, Path]:
         if not (ROOT / ".demo" / part / "installed").exists():
             pytest.skip(f".demo/{part} is not installed: run make demo-parts")
         (checkout / ".demo" / part).symlink_to(ROOT / ".demo" / part)
-    done = subprocess.run(
-        [sys.executable, "-m", "demo"],
-        cwd=checkout,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
+    done = run_program(sys.executable, "-m", "demo", cwd=checkout, code=None)
     logs = [path.read_text() for path in sorted((checkout / ".demo/out/logs").glob("*.log"))]
     assert done.returncode == 0, "\n".join([done.stdout, done.stderr, *logs[-1:]])
     assert done.stderr == ""

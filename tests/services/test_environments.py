@@ -1,13 +1,13 @@
 """The base install lives beside what taps and targets pin: an environment for each, from the wheel that users get."""
 
 import json
-import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
 import pytest
 
+from tests.programs import run_program
 from tests.services.environments import ROOT, install
 
 pytestmark = pytest.mark.service
@@ -28,9 +28,7 @@ balog.get_logger("beside").info("done", payload={"cls_type": "null"})
 
 
 def run(*command: str | Path, cwd: Path) -> str:
-    done = subprocess.run(command, cwd=cwd, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, f"{command}: {done.stdout}\n{done.stderr}"
-    return done.stdout
+    return run_program(*command, cwd=cwd).stdout
 
 
 @pytest.fixture(scope="module")
@@ -102,15 +100,8 @@ def test_the_command_runs_there(beside: Path, tmp_path: Path) -> None:
 def test_the_broker_passes_a_stream_there_without_any_extra(beside: Path, tmp_path: Path) -> None:
     (tmp_path / "broker.json").write_text('{"sinks": []}')
     stream = '{"type": "STATE", "value":  {"a":1}}\n'
-    done = subprocess.run(
-        [beside / "balog", "broker", "--config", "broker.json"],
-        cwd=tmp_path,
-        input=stream,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert (done.returncode, done.stdout) == (0, stream), done.stderr
+    done = run_program(beside / "balog", "broker", "--config", "broker.json", cwd=tmp_path, feed=stream)
+    assert done.stdout == stream
 
 
 def test_a_report_of_tables_needs_only_the_extra_embedded(embedded: Path, tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ import pytest
 from examples.shop_server import Shop
 from tests.examples.test_tap_orders import config_of
 from tests.examples.test_tap_sources import TABLES, fill
+from tests.programs import run_program
 from tests.services.real_taps import installed
 from tests.services.servers.postgres import Database, PostgresServer, running_postgres
 
@@ -266,16 +267,9 @@ class ByMeltano(ToJsonl):
     def run(self, after: int = -1) -> bool:
         (self.folder / "after").write_text(str(after))
         clean = {key: value for key, value in self.environment.items() if not key.startswith("MELTANO_")}
-        done = subprocess.run(
-            [self.meltano, "run", "tap-example", "target-jsonl"],
-            cwd=self.folder,
-            env={**clean, "NO_COLOR": "1", "MELTANO_SEND_ANONYMOUS_USAGE_STATS": "false"},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-        assert done.returncode == 0 or after >= 0, done.stdout + done.stderr
+        variables = {**clean, "NO_COLOR": "1", "MELTANO_SEND_ANONYMOUS_USAGE_STATS": "false"}
+        command = [self.meltano, "run", "tap-example", "target-jsonl"]
+        done = run_program(*command, cwd=self.folder, env=variables, code=None if after >= 0 else 0)
         return done.returncode == 0
 
 
@@ -315,10 +309,8 @@ def test_singer_check_tap_passes(name: str, tmp_path: Path, postgres: PostgresSe
         tap = [sys.executable, str(ROOT / "examples" / f"{example.name}.py"), "--config", str(tmp_path / "config.json")]
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
         for _ in range(2):
-            ran = subprocess.run(tap, env=environment, capture_output=True, text=True, check=True, timeout=60)
-            done = subprocess.run([checker], cwd=tmp_path, input=ran.stdout, capture_output=True, text=True, timeout=60)
-            assert done.returncode == 0, done.stdout + done.stderr
-            assert "The output is valid." in done.stdout
+            ran = run_program(*tap, env=environment)
+            assert "The output is valid." in run_program(checker, cwd=tmp_path, feed=ran.stdout).stdout
             states = [message["value"] for message in map(json.loads, ran.stdout.splitlines()) if "value" in message]
             (tmp_path / "state.json").write_text(json.dumps(states[-1]))
             tap[4:] = ["--state", str(tmp_path / "state.json")]

@@ -2,7 +2,6 @@
 
 import csv
 import gzip
-import os
 import re
 import subprocess
 import sys
@@ -12,6 +11,8 @@ import pytest
 
 from balog.event import Event, decode
 from tests.documentation import docs_page
+from tests.programs import run_program
+from tests.services.environments import meltano_environment
 
 pytestmark = pytest.mark.service
 
@@ -32,21 +33,8 @@ def project_in(folder: Path) -> Path:
 
 
 def shell(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(("BALOG_", "MELTANO_"))}
-    environment |= {
-        "PATH": os.pathsep.join([*map(str, PROGRAMS), os.environ["PATH"]]),
-        "MELTANO_SEND_ANONYMOUS_USAGE_STATS": "false",
-        "NO_COLOR": "1",
-    }
-    return subprocess.run(
-        ["bash", "-eo", "pipefail", "-c", script],
-        cwd=folder,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    variables = meltano_environment(PROGRAMS)
+    return run_program("bash", "-eo", "pipefail", "-c", script, cwd=folder, env=variables, code=None)
 
 
 def events_in(folder: Path) -> list[Event]:

@@ -1,13 +1,13 @@
 """The newcomer's path: the README's first commands, from a fresh clone to an event of one's own in a report."""
 
 import shutil
-import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
 from tests.documentation import blocks, reader_environment
+from tests.programs import run_program
 
 README = Path(__file__).parents[2] / "README.md"
 
@@ -25,17 +25,8 @@ def test_a_clone_becomes_an_event_in_a_report_in_two_commands(
     took = []
     for command in commands:
         began = time.monotonic()
-        done = subprocess.run(
-            ["bash", "-o", "pipefail", "-c", command],
-            cwd=clone,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=500,
-        )
+        done = run_program("bash", "-o", "pipefail", "-c", command, cwd=clone, env=environment)
         took.append(time.monotonic() - began)
-        assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
     with capsys.disabled():
         print(f"\nfrom a clone to a report: {' + '.join(f'{each:.1f} s' for each in took)}, {len(commands)} commands")
     assert (clone / ".venv" / "bin" / "balog").resolve().is_relative_to(clone), "balog is the clone's own"

@@ -11,6 +11,7 @@ import pytest
 
 from balog.event import Event, encode
 from tests.example_package import python_with
+from tests.programs import run_program
 from tests.services.servers.redis import PASSWORD, RedisServer, running_redis
 
 pytestmark = pytest.mark.service
@@ -52,11 +53,7 @@ def url(server: RedisServer) -> str:
 def run(python: Path, tmp_path: Path) -> Run:
     def run(*arguments: str, feed: str = "", code: int = 0) -> "subprocess.CompletedProcess[str]":
         environment = {**os.environ, "EXAMPLE_PASSWORD": PASSWORD, "XDG_STATE_HOME": str(tmp_path / "state")}
-        done = subprocess.run(
-            [python, "-m", *arguments], cwd=tmp_path, env=environment, input=feed, capture_output=True, text=True
-        )
-        assert done.returncode == code, f"{arguments}: {done.stdout}\n{done.stderr}"
-        return done
+        return run_program(python, "-m", *arguments, cwd=tmp_path, env=environment, feed=feed, code=code)
 
     return run
 

@@ -2,7 +2,6 @@
 
 import json
 import random
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ pytest.importorskip("grpc", reason="grpcio is not installed")
 
 from tests.oracles import report_recount as recount
 from tests.oracles.hostile_events import HostileArchive
+from tests.programs import run_program
 from tests.services.servers.process import running
 from tests.services.servers.spark_connect import SparkConnectServer, without_java
 
@@ -30,16 +30,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkConnectSer
 
 def balog(*words: Any, **variables: str) -> str:
     """Run a command where no Java can be started, and return its stdout."""
-    done = subprocess.run(
-        [sys.executable, "-c", BALOG, *map(str, words)],
-        capture_output=True,
-        text=True,
-        env={**without_java(), **variables},
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    environment = {**without_java(), **variables}
+    return run_program(sys.executable, "-c", BALOG, *map(str, words), env=environment).stdout
 
 
 def rows(tables: Path, name: str) -> list[dict[str, Any]]:
@@ -101,10 +93,7 @@ def test_an_error_of_a_row_on_the_server_is_one_line(server: SparkConnectServer,
         "--remote",
         server.url,
     ]
-    done = subprocess.run(
-        [sys.executable, "-c", BALOG, *map(str, words)], capture_output=True, text=True, env=without_java(), check=False
-    )
-    assert done.returncode == 1
+    done = run_program(sys.executable, "-c", BALOG, *map(str, words), env=without_java(), code=1)
     assert done.stderr.splitlines()[:-1] == ["balog query: Connecting to the Spark Connect server"]
     assert (
         '\'x0\' of the type "STRING" cannot be cast to "INT" because it is malformed, line 1, column 8' in done.stderr

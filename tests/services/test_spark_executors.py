@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from tests.services.hosts import (
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 from balog.analytics.sessions import find_java, wrap
+from tests.programs import run_program
 
 
 @pytest.fixture(scope="module")
@@ -31,10 +31,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     own = environment(folder, JAVA_HOME=str(wrap(find_java(), folder / "java")), SPARK_LOCAL_IP="127.0.0.1")
     config = json.loads((folder / "logger.json").read_text())
     (folder / "logger.json").write_text(json.dumps({"output": [*config["output"], "stderr"]}))
-    done = subprocess.run(
-        [sys.executable, "prices.py"], cwd=folder, env=own, capture_output=True, text=True, timeout=400
-    )
-    assert done.returncode == 0, done.stderr
+    done = run_program(sys.executable, "prices.py", cwd=folder, env=own)
     assert done.stdout.splitlines() == ["20", str([2 * number for number in range(20)])]
     return folder, done.stderr
 

@@ -6,7 +6,7 @@ import json
 import random
 import sqlite3
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -29,8 +29,19 @@ def server() -> Iterator[PostgresServer]:
         yield running
 
 
-def runner_of(capture: Any, folder: Path, database: Database, **options: Any) -> Runner:
-    return Runner(capture, folder, database.url, schemas=["public", "we ird"], **options)
+Tables = Callable[..., tuple[Database, Runner]]
+
+
+@pytest.fixture
+def tables(server: PostgresServer, capfd: Any, tmp_path: Path) -> Tables:
+    """Makes a database by statements, and what runs the tap on it."""
+
+    def make(statements: str, **options: Any) -> tuple[Database, Runner]:
+        database = server.database("source")
+        database.run(statements)
+        return database, Runner(capfd, tmp_path, database.url, schemas=["public", "we ird"], **options)
+
+    return make
 
 
 TYPES = """
@@ -57,10 +68,8 @@ INSERT INTO kinds (id, n, free, r, d) VALUES (2, 'NaN', 'NaN', 'NaN', 'Infinity'
 
 
 class TestTypes:
-    def test_each_has_its_value(self, server: PostgresServer, capfd: Any, tmp_path: Path) -> None:
-        database = server.database("kinds")
-        database.run(TYPES)
-        runner = runner_of(capfd, tmp_path, database)
+    def test_each_has_its_value(self, tables: Tables) -> None:
+        _, runner = tables(TYPES)
         runner.select(runner.discover()["public-kinds"])
 
         assert runner.run() == 0, runner.err
@@ -107,12 +116,10 @@ class TestTypes:
             "Order; DROP TABLE x --": "x",
         }
 
-    def test_numbers_keep_all_digits(self, server: PostgresServer, capfd: Any, tmp_path: Path) -> None:
-        database = server.database("digits")
-        database.run(
+    def test_numbers_keep_all_digits(self, tables: Tables) -> None:
+        _, runner = tables(
             "CREATE TABLE d (id int PRIMARY KEY, n numeric); INSERT INTO d VALUES (1, 1234567890123456789.123)"
         )
-        runner = runner_of(capfd, tmp_path, database)
         runner.select(runner.discover()["public-d"])
         assert runner.run() == 0
         assert '"n":1234567890123456789.123' in runner.out
@@ -127,12 +134,8 @@ INSERT INTO far VALUES (1, '2026-01-01'), (2, 'infinity'), (3, '-infinity'), (4,
 
 class TestFarTimes:
     @pytest.mark.parametrize("kind", ["timestamptz", "timestamp", "date"])
-    def test_infinity_is_null_and_years_that_json_has_not_are_quarantined(
-        self, server: PostgresServer, capfd: Any, tmp_path: Path, kind: str
-    ) -> None:
-        database = server.database("far")
-        database.run(FAR.format(kind))
-        runner = runner_of(capfd, tmp_path, database, page_rows=2)
+    def test_infinity_is_null_and_years_that_json_has_not_are_quarantined(self, tables: Tables, kind: str) -> None:
+        _, runner = tables(FAR.format(kind), page_rows=2)
         runner.select(runner.discover()["public-far"])
         assert runner.run() == 0, runner.err
         clock = "" if kind == "date" else "T00:00:00Z"
@@ -142,12 +145,8 @@ class TestFarTimes:
         assert "$.at: expected a year from 1 to 9999" in runner.err
 
     @pytest.mark.parametrize("kind", ["timestamptz", "timestamp", "date"])
-    def test_infinity_does_not_move_the_bookmark(
-        self, server: PostgresServer, capfd: Any, tmp_path: Path, kind: str
-    ) -> None:
-        database = server.database("until")
-        database.run(FAR.format(kind) + "DELETE FROM far WHERE id IN (4, 5, 7)")
-        runner = runner_of(capfd, tmp_path, database, page_rows=2)
+    def test_infinity_does_not_move_the_bookmark(self, tables: Tables, kind: str) -> None:
+        database, runner = tables(FAR.format(kind) + "DELETE FROM far WHERE id IN (4, 5, 7)", page_rows=2)
         runner.select(runner.discover()["public-far"], replication_method="INCREMENTAL", replication_key="at")
         assert runner.run() == 0, runner.err
         database.run("INSERT INTO far VALUES (9, '2026-01-02')")
@@ -157,10 +156,10 @@ class TestFarTimes:
 
 class TestPages:
     @pytest.mark.parametrize("kind", ["real", "double precision", "numeric"])
-    def test_fractions_as_keys_come_once(self, server: PostgresServer, capfd: Any, tmp_path: Path, kind: str) -> None:
-        database = server.database("fractions")
-        database.run(f"CREATE TABLE f (k {kind} PRIMARY KEY); INSERT INTO f VALUES (0.1), (-1.1), (16777215), (0.7)")
-        runner = runner_of(capfd, tmp_path, database, page_rows=1)
+    def test_fractions_as_keys_come_once(self, tables: Tables, kind: str) -> None:
+        _, runner = tables(
+            f"CREATE TABLE f (k {kind} PRIMARY KEY); INSERT INTO f VALUES (0.1), (-1.1), (16777215), (0.7)", page_rows=1
+        )
         runner.select(runner.discover()["public-f"])
         assert runner.run() == 0, runner.err
         sent = [message["record"]["k"] for message in map(json.loads, runner.out.splitlines()) if "record" in message]
@@ -168,12 +167,8 @@ class TestPages:
 
 
 class TestDiscovery:
-    def test_tables_views_partitions_and_other_schemas(
-        self, server: PostgresServer, capfd: Any, tmp_path: Path
-    ) -> None:
-        database = server.database("found")
-        database.run(
-            """
+    def test_tables_views_partitions_and_other_schemas(self, tables: Tables) -> None:
+        _, runner = tables("""
             CREATE SCHEMA "we ird";
             CREATE TABLE "we ird"."t""x" (id int, "a b" int, PRIMARY KEY ("a b", id));
             CREATE TABLE parent (id int, day date) PARTITION BY RANGE (day);
@@ -181,9 +176,7 @@ class TestDiscovery:
             CREATE VIEW seen AS SELECT * FROM parent;
             CREATE MATERIALIZED VIEW kept AS SELECT * FROM parent;
             INSERT INTO "we ird"."t""x" VALUES (1, 2);
-            """
-        )
-        runner = runner_of(capfd, tmp_path, database)
+            """)
         found = runner.discover()
 
         assert sorted(found) == ["public-kept", "public-parent", "public-seen", 'we ird-t"x']
@@ -193,19 +186,13 @@ class TestDiscovery:
         assert runner.run() == 0, runner.err
         assert runner.records('we ird-t"x') == [{"id": 1, "a b": 2}]
 
-    def test_a_table_without_columns_hides_no_other(self, server: PostgresServer, capfd: Any, tmp_path: Path) -> None:
-        database = server.database("nocols")
-        database.run("CREATE TABLE a (id int); CREATE TABLE nocols (); CREATE TABLE z (id int)")
-        runner = runner_of(capfd, tmp_path, database)
+    def test_a_table_without_columns_hides_no_other(self, tables: Tables) -> None:
+        _, runner = tables("CREATE TABLE a (id int); CREATE TABLE nocols (); CREATE TABLE z (id int)")
         assert sorted(runner.discover()) == ["public-a", "public-z"]
         assert "The table 'public-nocols' is skipped: the table 'nocols' has no columns" in runner.err
 
-    def test_wrong_passwords_and_lost_tables_are_one_line_without_secrets(
-        self, server: PostgresServer, capfd: Any, tmp_path: Path
-    ) -> None:
-        database = server.database("lost")
-        database.run("CREATE TABLE a (id int PRIMARY KEY)")
-        runner = runner_of(capfd, tmp_path, database)
+    def test_wrong_passwords_and_lost_tables_are_one_line_without_secrets(self, tables: Tables) -> None:
+        database, runner = tables("CREATE TABLE a (id int PRIMARY KEY)")
         runner.select(runner.discover()["public-a"])
         database.run("DROP TABLE a")
         assert runner.run() == 1
@@ -238,12 +225,8 @@ AS_JSON = """SELECT shop, id, to_char(changed, 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS 
 
 class TestInterrupted:
     @pytest.mark.parametrize("method", ["FULL_TABLE", "INCREMENTAL"])
-    def test_after_twenty_kills_the_target_equals_the_source(
-        self, server: PostgresServer, capfd: Any, tmp_path: Path, method: str
-    ) -> None:
-        database = server.database("killed")
-        database.run(ORDERS)
-        runner = runner_of(capfd, tmp_path, database)
+    def test_after_twenty_kills_the_target_equals_the_source(self, tables: Tables, method: str) -> None:
+        database, runner = tables(ORDERS)
         runner.select(runner.discover()["public-orders"], replication_method=method, replication_key="changed")
         chance = random.Random(7)
         for _ in range(20):
@@ -252,10 +235,8 @@ class TestInterrupted:
 
         assert same(runner.records("public-orders"), rows_of(database, AS_JSON))
 
-    def test_a_complete_run_reads_only_what_changed(self, server: PostgresServer, capfd: Any, tmp_path: Path) -> None:
-        database = server.database("changed")
-        database.run(ORDERS)
-        runner = runner_of(capfd, tmp_path, database)
+    def test_a_complete_run_reads_only_what_changed(self, tables: Tables) -> None:
+        database, runner = tables(ORDERS)
         runner.select(runner.discover()["public-orders"], replication_method="INCREMENTAL", replication_key="changed")
         assert runner.run() == 0
         database.run("UPDATE orders SET changed = '2026-06-01', note = 'new' WHERE id = 500")
@@ -267,12 +248,10 @@ class TestInterrupted:
 
 
 class TestLog:
-    def test_changes_deletions_moves_and_truncation_arrive(
-        self, server: PostgresServer, capfd: Any, tmp_path: Path
-    ) -> None:
-        database = server.database("logged")
-        database.run(ORDERS + 'CREATE TABLE "o;""ther" (id int PRIMARY KEY, "a[b]:c" text);')
-        runner = runner_of(capfd, tmp_path, database, slot="balog_logged")
+    def test_changes_deletions_moves_and_truncation_arrive(self, tables: Tables) -> None:
+        database, runner = tables(
+            ORDERS + 'CREATE TABLE "o;""ther" (id int PRIMARY KEY, "a[b]:c" text);', slot="balog_logged"
+        )
         found = runner.discover()
         runner.select(found["public-orders"], found['public-o;"ther'], replication_method="LOG_BASED")
         assert runner.run() == 0, runner.err
@@ -292,10 +271,8 @@ class TestLog:
             assert same(runner.records("public-orders"), rows_of(database, AS_JSON)), change
             assert same(runner.records('public-o;"ther'), rows_of(database, 'SELECT * FROM "o;""ther"')), change
 
-    def test_random_changes_and_kills(self, server: PostgresServer, capfd: Any, tmp_path: Path) -> None:
-        database = server.database("random_log")
-        database.run(ORDERS)
-        runner = runner_of(capfd, tmp_path, database, page_rows=20, slot="balog_random")
+    def test_random_changes_and_kills(self, tables: Tables) -> None:
+        database, runner = tables(ORDERS, page_rows=20, slot="balog_random")
         runner.select(runner.discover()["public-orders"], replication_method="LOG_BASED")
         chance = random.Random(11)
         for _ in range(8):
@@ -314,12 +291,8 @@ class TestLog:
         ]
         assert same(records, rows_of(database, simple))
 
-    def test_the_slot_keeps_what_no_state_has_confirmed(
-        self, server: PostgresServer, capfd: Any, tmp_path: Path
-    ) -> None:
-        database = server.database("kept_log")
-        database.run(ORDERS)
-        runner = runner_of(capfd, tmp_path, database, slot="balog_kept")
+    def test_the_slot_keeps_what_no_state_has_confirmed(self, tables: Tables) -> None:
+        database, runner = tables(ORDERS, slot="balog_kept")
         runner.select(runner.discover()["public-orders"], replication_method="LOG_BASED")
         assert runner.run() == 0
         old = json.loads(json.dumps(runner.state))
@@ -333,10 +306,8 @@ class TestLog:
         assert runner.run() == 0
         assert same(runner.records("public-orders"), rows_of(database, AS_JSON))
 
-    def test_a_lost_slot_reads_all_again(self, server: PostgresServer, capfd: Any, tmp_path: Path) -> None:
-        database = server.database("lost_log")
-        database.run(ORDERS)
-        runner = runner_of(capfd, tmp_path, database, slot="balog_lost")
+    def test_a_lost_slot_reads_all_again(self, tables: Tables) -> None:
+        database, runner = tables(ORDERS, slot="balog_lost")
         runner.select(runner.discover()["public-orders"], replication_method="LOG_BASED")
         assert runner.run() == 0
         database.run("SELECT pg_drop_replication_slot('balog_lost'); DELETE FROM orders WHERE id < 500;")
@@ -344,12 +315,8 @@ class TestLog:
         assert "all rows are read" in runner.err
         assert same(runner.records("public-orders"), rows_of(database, AS_JSON))
 
-    def test_a_slot_that_is_lost_in_the_first_read_leaves_no_rows_of_that_attempt(
-        self, server: PostgresServer, capfd: Any, tmp_path: Path
-    ) -> None:
-        database = server.database("lost_first")
-        database.run(ORDERS)
-        runner = runner_of(capfd, tmp_path, database, slot="balog_lost_first")
+    def test_a_slot_that_is_lost_in_the_first_read_leaves_no_rows_of_that_attempt(self, tables: Tables) -> None:
+        database, runner = tables(ORDERS, slot="balog_lost_first")
         runner.select(runner.discover()["public-orders"], replication_method="LOG_BASED")
         runner.run(seen=160)
         database.run("SELECT pg_drop_replication_slot('balog_lost_first'); DELETE FROM orders WHERE shop = 'shop 0'")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.programs import run_program
+from tests.services.environments import meltano_environment
 from tests.services.real_taps import installed
 from tests.services.test_tap_peers import CITIES, LATER, NEW, PEOPLE, TAP, as_sent, lines_of
 from tests.services.test_taps_on_balog import add_balog, environment_with
@@ -82,19 +82,7 @@ class Project:
 
     def meltano(self, *arguments: str) -> str:
         """Run a command; give its stdout."""
-        environment = {key: value for key, value in os.environ.items() if not key.startswith(("BALOG_", "MELTANO_"))}
-        environment["PATH"] = os.pathsep.join([*map(str, self._programs), os.environ["PATH"]])
-        done = subprocess.run(
-            ["meltano", *arguments],
-            cwd=self.folder,
-            env=environment | {"NO_COLOR": "1", "MELTANO_SEND_ANONYMOUS_USAGE_STATS": "false"},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
+        return run_program("meltano", *arguments, cwd=self.folder, env=meltano_environment(self._programs)).stdout
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,6 @@ from __future__ import annotations
 import csv
 import gzip
 import json
-import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from datetime import datetime, timezone
@@ -20,6 +18,7 @@ from typing import Any
 import pytest
 
 from balog.event import decode
+from tests.programs import environment_without, run_program
 from tests.services.real_taps import installed
 from tests.services.servers.postgres import Database, PostgresServer, running_postgres
 
@@ -108,7 +107,7 @@ class Pipeline:
     def __init__(self, folder: Path, target: str, config: dict[str, Any], *between: list[str]) -> None:
         self.folder = folder
         self._target, self._between = target, between
-        self.environment = {key: value for key, value in os.environ.items() if not key.startswith("BALOG_")}
+        self.environment = environment_without("BALOG_")
         (folder / "tap.py").write_text(TAP, encoding="utf-8")
         self.tap_config: dict[str, Any] = {"source": "source.json"}
         (folder / "target.json").write_text(json.dumps(config))
@@ -121,16 +120,8 @@ class Pipeline:
         tap = [sys.executable, "tap.py", "--config", "tap.json", "--state", "before.json"]
         parts = [tap, ["tee", "messages.jsonl"], *self._between, [self._target, "--config", "target.json"]]
         script = " | ".join(" ".join(f"'{word}'" for word in part) for part in parts)
-        done = subprocess.run(
-            ["bash", "-o", "pipefail", "-c", f"{script} > states.jsonl"],
-            cwd=self.folder,
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            timeout=120,
-        )
-        assert done.returncode == 0, done.stderr
+        shell = ["bash", "-o", "pipefail", "-c", f"{script} > states.jsonl"]
+        run_program(*shell, cwd=self.folder, env=self.environment)
         last = json.loads((self.folder / "states.jsonl").read_text().splitlines()[-1])
         assert last == [message["value"] for message in self.messages("STATE")][-1]
         (self.folder / "before.json").write_text(json.dumps(last))

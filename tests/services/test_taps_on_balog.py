@@ -5,10 +5,8 @@ messages in it.
 """
 
 import json
-import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,8 @@ import pytest
 from balog.event import Event, decode
 from balog.event.payload import LogPayload, MetricPayload, read
 from tests.documentation import docs_page
-from tests.services.environments import ROOT, install
+from tests.programs import environment_without, run_program
+from tests.services.environments import install
 
 pytestmark = pytest.mark.service
 
@@ -91,31 +90,13 @@ def tap_jsonl(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def add_balog(commands: Path, checkout: Path) -> Path:
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    subprocess.run(
-        ["sh", ".ci/install", commands.parent, "pip", checkout],
-        cwd=ROOT,
-        env={**os.environ, "PATH": path},
-        stdin=subprocess.DEVNULL,
-        check=True,
-        timeout=900,
-    )
+    done = install(commands.parent, checkout)
+    assert done.returncode == 0, done.stderr
     return commands
 
 
 def run(*command: str | Path, cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(("BALOG_", "SINGER_"))}
-    done = subprocess.run(
-        command,
-        cwd=cwd,
-        env=environment | variables,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
-    return done
+    return run_program(*command, cwd=cwd, env=environment_without("BALOG_", "SINGER_") | variables)
 
 
 def messages(stream: str) -> list[tuple[str, Any]]:

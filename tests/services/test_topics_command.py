@@ -8,13 +8,12 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from click.testing import CliRunner
 
-from balog.cli import main
 from balog.common.storage import open_storage
 from balog.event import Event, decode, encode
 from balog.topics import Message, Topic, Topics, open_topics
 from balog.topics.sqs.topic import SqsTopic
+from tests.programs import call_balog
 from tests.services.servers.elasticmq import SqsServer, set_credentials
 from tests.services.servers.kafka import KafkaServer
 from tests.services.servers.s3 import S3Server, running_s3
@@ -57,12 +56,8 @@ def bucket(s3: S3Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> tup
     return f"s3://{name}", tmp_path / "options.json"
 
 
-def run(*arguments: object, feed: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
-    """Call the command in this process."""
-    command = ["topics", *map(str, arguments)]
-    done = CliRunner().invoke(main, command, input=feed)
-    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
-    return subprocess.CompletedProcess(command, done.exit_code, done.stdout_bytes, done.stderr_bytes)
+def run(*arguments: object, feed: bytes = b"") -> "subprocess.CompletedProcess[str]":
+    return call_balog("topics", *arguments, feed=feed)
 
 
 def events(count: int) -> list[bytes]:
@@ -83,7 +78,7 @@ def test_a_queue_is_dumped_and_gets_all_back(sqs: SqsServer, queue: Topic, tmp_p
     fill(queue, sent)
     done = run("dump", "--topics", sqs.url, queue.name, "--to", tmp_path / "archive")
     assert done.returncode == 0, done.stderr
-    assert b"25 messages were released" in done.stderr
+    assert "25 messages were released" in done.stderr
     assert archived(tmp_path / "archive") == sorted(sent)
     found = []
     while received := queue.receive("g", wait=2):
@@ -124,7 +119,7 @@ def test_dead_letters_of_a_queue_go_back_mended(sqs: SqsServer, queue: Topic) ->
     done = run("redrive", "--topics", sqs.url, queue.name, *more, "--dry-run")
     assert len(done.stdout.splitlines()) == 2, done.stderr
     done = run("redrive", "--topics", sqs.url, queue.name, *more)
-    assert b"2 dead letters of g published" in done.stderr
+    assert "2 dead letters of g published" in done.stderr
     back: list[int] = []
     while len(back) < 2:
         for message in queue.receive("g", wait=5):
@@ -140,15 +135,16 @@ def test_a_queue_is_described_and_has_no_offsets(sqs: SqsServer, queue: Topic) -
     assert found["state"]["messages"] == 4
     assert set(found["types"]) == {"app.job"}
     done = run("offsets", "--topics", sqs.url, queue.name, "--group", "g")
-    assert (done.returncode, done.stdout) == (1, b"")
-    assert b"a queue has no positions" in done.stderr
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "a queue has no positions" in done.stderr
 
 
 def test_a_topic_of_kafka_is_published_looked_at_dumped_moved_and_mended(kafka: KafkaServer, tmp_path: Path) -> None:
     url, name, sent = kafka.url(partitions=3), f"t{uuid4().hex[:12]}", events(25)
     done = run("publish", "--topics", url, name, feed=b"\n".join(sent))
-    assert b"25 events were published" in done.stderr, done.stderr
-    assert sorted(run("peek", "--topics", url, name, "--raw", "--limit", 100).stdout.splitlines()) == sorted(sent)
+    assert "25 events were published" in done.stderr, done.stderr
+    shown = run("peek", "--topics", url, name, "--raw", "--limit", 100).stdout
+    assert sorted(shown.encode().splitlines()) == sorted(sent)
     found = json.loads(run("describe", "--topics", url, name, "--json").stdout)
     assert (found["state"]["messages"], found["types"]) == (25, {"app.job": 25})
 
@@ -156,13 +152,13 @@ def test_a_topic_of_kafka_is_published_looked_at_dumped_moved_and_mended(kafka: 
     for written in (25, 0):
         done = run(*dump)
         assert done.returncode == 0, done.stderr
-        assert f"{written} events are in".encode() in done.stderr
+        assert f"{written} events are in" in done.stderr
     assert archived(tmp_path / "archive") == sorted(sent)
 
     group = ("--topics", url, name, "--group", "balog-dump")
-    assert b"lag 0" in run("offsets", *group).stdout
+    assert "lag 0" in run("offsets", *group).stdout
     done = run("offsets", *group, "--to", "earliest")
-    assert b"lag 25" in done.stdout, done.stderr
+    assert "lag 25" in done.stdout, done.stderr
 
     with open_topics(url) as home:
         topic, taken = home.topic(name), 0
@@ -171,7 +167,7 @@ def test_a_topic_of_kafka_is_published_looked_at_dumped_moved_and_mended(kafka: 
             topic.dead_letter("g", received, "why")
             taken += len(received)
     done = run("redrive", "--topics", url, name, "--group", "g", "--where", "payload.n < 2", "--set", "payload.ok=true")
-    assert b"2 dead letters of g published, 23 not selected" in done.stderr
+    assert "2 dead letters of g published, 23 not selected" in done.stderr
     with open_topics(url) as home:
         back: list[bytes] = []
         while len(back) < 2:

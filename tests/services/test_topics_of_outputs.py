@@ -14,6 +14,7 @@ from balog.event import Event, decode, encode
 from balog.sinks import Delivery, SinkError
 from balog.sinks.topic import TopicSinkConfig
 from balog.topics import Message, Received, open_topics
+from tests.programs import run_program
 from tests.services.servers.elasticmq import SqsServer, set_credentials
 from tests.services.servers.kafka import KafkaServer
 from tests.services.servers.process import free_port
@@ -135,21 +136,14 @@ class TestForward:
         ledger = f"sqlite:{folder}/ledger.sqlite"
         own = ("--topics", url, "--topic", name, "--config", "broker.json", "--ledger", ledger)
         command = [sys.executable, "-m", "balog", "forward", *own, "--until-empty"]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=180)
-        assert done.returncode == 0, done.stderr
+        run_program(*command, cwd=folder)
         assert {message.id for message in received(f"local:{folder}/copy", "events", 300)} == {
             event.header.id for event in events
         }
         assert len(received(f"local:{folder}/copy", "loud", 10)) == 10
-        again = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=180)
+        again = run_program(*command, cwd=folder)
         assert f"topic local:{folder}/copy#events: 0 delivered" in again.stderr
 
 
 def run(code: str, **environment: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env={**os.environ, **environment},
-    )
+    return run_program(sys.executable, "-c", code, env={**os.environ, **environment}, code=None)

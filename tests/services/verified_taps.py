@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
@@ -18,6 +17,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from tests.programs import run_program
 from tests.services.real_taps import MORE_TAPS, TAPS, TOKEN, prepared
 from tests.services.servers.postgres import PostgresServer, running_postgres
 
@@ -40,18 +40,12 @@ def verified(
 ) -> dict[str, Any]:
     """Run ``balog tap verify``; give its report."""
     options = ["--json", "-", *(word for group in not_asked for word in ("--skip", group))]
-    done = subprocess.run(
-        [Path(sys.executable).parent / "balog", "tap", "verify", *options, "--", *command],
-        cwd=folder,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=900,
-    )
-    assert done.returncode in (0, 1), done.stderr.decode()
+    balog = [Path(sys.executable).parent / "balog", "tap", "verify"]
+    done = run_program(*balog, *options, "--", *command, cwd=folder, env=environment, code=None)
+    assert done.returncode in (0, 1), done.stderr
     report: dict[str, Any] = json.loads(done.stdout)
     assert done.returncode == bool(report["counts"]["errors"])
-    assert TOKEN not in (done.stdout + done.stderr).decode()
+    assert TOKEN not in done.stdout + done.stderr
     return report
 
 
