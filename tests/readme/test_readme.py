@@ -38,7 +38,8 @@ def run(block: Block, folder: Path) -> subprocess.CompletedProcess[str] | None:
         return None
     shell = ["bash", "-e", "-c"] if "||" in block.text else ["bash", "-eo", "pipefail", "-c"]
     commands = {"sh": shell, "python": [sys.executable, "-c"]}
-    return run_program(*commands[block.language], block.text, cwd=folder, env=reader_environment(block.page))
+    command = [*commands[block.language], block.text]
+    return run_program(*command, cwd=folder, env=reader_environment(block.page), code=None)
 
 
 def folder_of(block: Block, checkout: Path) -> Path:
@@ -74,6 +75,7 @@ def test_a_block_of_the_readme_says_what_it_is(block: Block) -> None:
 def test_a_block_of_the_readme_runs(block: Block, installed: Path) -> None:
     done = run(block, folder_of(block, installed))
     if done is not None:
+        assert done.returncode == 0, f"{block.text}\n{done.stdout}\n{done.stderr}"
         shown = dict(pairwise(IN_README)).get(block)
         if shown is not None and shown.language == "text":
             assert matches(shown.text, done.stdout)
