@@ -86,7 +86,7 @@ def command(
         from balog.analytics.querying.allowed_statements import check
 
         check(text, sources=sources)
-    _check_output(form, output, spark_place)
+    _check_output(form, output, is_spark=is_spark)
     if not all(map(str.strip, sources)):
         raise ConfigError(EMPTY, "--source")
     if location is None and not sources:
@@ -133,11 +133,11 @@ def _is_for_spark(engine: str, location: str, place: SparkPlace) -> bool:
     return is_spark
 
 
-def _check_output(form: str, output: Path | None, spark_place: SparkPlace) -> None:
+def _check_output(form: str, output: Path | None, *, is_spark: bool) -> None:
     if form == "parquet" and output is None:
         raise ConfigError("a Parquet file is binary; give --output FILE", "--format parquet")
-    if form == "parquet" and (spark_place.remote or not (spark_place.master or "local").startswith("local")):
-        raise ConfigError("Spark would write it on the cluster's machines; take another format", "--format parquet")
+    if form == "parquet" and is_spark:
+        raise ConfigError("DuckDB writes it, and this is for Spark; take another format", "--format parquet")
     if output is not None and not output.absolute().parent.is_dir():
         raise ConfigError("its folder does not exist; make it, or give another --output", str(output))
 
@@ -176,14 +176,12 @@ def _write_answer(asked: _Asked, answer: QueryAnswer) -> Written:
 def _answer_on_spark(asked: _Asked, spark_place: SparkPlace) -> Written:
     with spark_packages("balog query"):
         from balog.analytics.progress import progress
-        from balog.analytics.querying.output import write_parquet, write_text
+        from balog.analytics.querying.output import write_text
         from balog.analytics.querying.spark_statement import ask, explain_failure
         from balog.analytics.tables import open_tables
         from balog.analytics.tables.catalogs.location import session_settings
 
     _, location, sources, form, output, limit = asked
-    if form == "parquet" and spark_place.server:
-        raise ConfigError("Spark would write it on the server's machine; take another format", "--format parquet")
 
     def explain(error: PySparkException) -> str:
         return f"SQL: {explain_failure(error)}"
@@ -196,8 +194,6 @@ def _answer_on_spark(asked: _Asked, spark_place: SparkPlace) -> Written:
         display("Running the query")
         frame = ask(spark, open_tables(spark, location) if location is not None else None, asked.text, sources)
         with display.watching(spark):
-            if form == "parquet" and output is not None:
-                return write_parquet(frame, output, limit), False
             stdout = display.stopping(sys.stdout) if output is None else None
             return _to_output(lambda out: write_text(frame, form, out, limit), output, stdout)
 

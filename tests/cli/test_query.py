@@ -69,7 +69,7 @@ def test_a_command_without_tables_and_sources_has_nothing_to_ask() -> None:
     [
         (["DROP TABLE events", "--engine", "spark"], "SQL: DROP is not a query"),
         (["SELECT 1", "--format", "parquet"], "give --output"),
-        (["SELECT 1", "--format", "parquet", "--output", "a", "--master", "spark://h:1"], "cluster's machines"),
+        (["SELECT 1", "--format", "parquet", "--output", "a", "--master", "local[1]"], "DuckDB writes it"),
         (["SELECT 1", "--output", "no/where.csv"], "its folder does not exist"),
         (["SELECT 1", "--tables", "nowhere"], "nowhere: there are no tables"),
         (["SELECT 1 FROM balog.`/etc/passwd`", "--source", "dumps", "--engine", "spark"], "no source '/etc/passwd'"),

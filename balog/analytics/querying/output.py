@@ -1,4 +1,4 @@
-"""Writes the result of a query: a table for people, CSV, JSON lines, or a Parquet file.
+"""Writes the result of a query: a table for people, CSV, or JSON lines.
 
 Spark's workers convert rows to JSON, so every type has the same representation in each format: timestamps in UTC, bytes
 in base64, variants and nested values as JSON. At most one partition's rows are in memory.
@@ -6,12 +6,9 @@ in base64, variants and nested values as JSON. At most one partition's rows are 
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
-from pathlib import Path
 from typing import IO
 
-import pyarrow.parquet as pq
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
@@ -19,7 +16,6 @@ from pyspark.sql import types as t
 
 from balog.analytics.querying.rows import need_unique, shown_rows, write_rows
 from balog.analytics.sessions import unwrapped
-from balog.common.errors import ConfigError
 
 _FEW = 10_000
 _WITHOUT_JSON = (t.NullType, t.DayTimeIntervalType, t.YearMonthIntervalType, t.CalendarIntervalType)
@@ -40,28 +36,6 @@ def write_text(frame: DataFrame, form: str, out: IO[str], limit: int | None) -> 
         return write_rows(frame.columns, documents(frame, limit), form, out, limit)
     except Py4JJavaError as error:  # pyspark converts errors of collect(), but not those of toLocalIterator()
         raise unwrapped(error) from None
-
-
-def write_parquet(frame: DataFrame, path: Path, limit: int | None) -> int:
-    """Write one Parquet file atomically and return the number of rows.
-
-    Raises:
-        ConfigError: two columns have the same name, or the file can't be written.
-    """
-    need_unique(frame.columns)
-    folder = path.with_name(f".{path.name}.part")
-    shutil.rmtree(folder, ignore_errors=True)
-    try:
-        whole = frame if limit is None else frame.limit(limit)
-        whole.coalesce(1).write.parquet(folder.absolute().as_uri())
-        part = next(folder.glob("part-*.parquet"))
-        rows: int = pq.ParquetFile(part).metadata.num_rows
-        part.replace(path)
-    except OSError as error:
-        raise ConfigError(f"cannot be written: {error.strerror}; give another --output", str(path)) from None
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-    return rows
 
 
 def documents(frame: DataFrame, limit: int | None) -> Iterator[str]:

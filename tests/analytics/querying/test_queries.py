@@ -2,7 +2,6 @@ import csv
 import io
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 from pyspark.errors import PySparkException
 
-from balog.analytics.querying.output import write_parquet, write_text
+from balog.analytics.querying.output import write_text
 from balog.analytics.querying.spark_statement import ask, explain_failure
 from balog.common.errors import ConfigError
 
@@ -78,17 +77,6 @@ def test_a_table_shows_texts_as_they_are_and_the_limit_says_that_there_is_more(s
     assert write_text(ask(spark, tables, "SELECT * FROM events ORDER BY id"), "table", out, 3) == (3, False)
     assert "[red]" in out.getvalue()
     assert write_text(ask(spark, tables, "SELECT * FROM events"), "table", io.StringIO(), 2) == (2, True)
-
-
-def test_a_parquet_file_is_one_file_with_the_rows_in_order(spark: Any, tables: Any, tmp_path: Path) -> None:
-    import pyarrow.parquet as pq
-
-    path = tmp_path / "a.parquet"
-    assert write_parquet(ask(spark, tables, "SELECT id, moment FROM events ORDER BY id DESC"), path, 2) == 2
-    assert [row["id"] for row in pq.read_table(path).to_pylist()] == [3, 2]
-    assert list(tmp_path.iterdir()) == [path]
-    moment = pq.read_table(path).schema.field("moment").type
-    assert str(moment).startswith("timestamp")
 
 
 @pytest.mark.parametrize(
