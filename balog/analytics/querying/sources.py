@@ -28,7 +28,7 @@ MAX_SQL = 1 << 20
 """The longest statement, in characters."""
 
 _ESCAPE = re.compile(r"(?:^|/)\.\.(?:/|$)|[,\x00-\x1f\x7f]")
-"""A parent folder, the separator of paths, or a control character."""
+"""A parent folder, a comma, or a control character."""
 
 
 class RawSource(NamedTuple):

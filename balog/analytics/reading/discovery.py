@@ -6,7 +6,7 @@ import glob
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import PurePosixPath
 
@@ -33,8 +33,8 @@ def find_files(
 
     Args:
         paths: files, folders (recursive), globs (including ``**``), ``file:`` URLs, URLs of stores (``s3://`` or
-            ``s3a://``); one string may hold several, separated by commas. In folders and globs, names that begin with
-            ``.`` or ``_`` are skipped: they are still being written.
+            ``s3a://``). In folders and globs, names that begin with ``.`` or ``_`` are skipped: they are still being
+            written.
         storages: opens stores.
         since: omit files that have no event at or after this time, see ``Pruner``.
         until: omit files that have no event before this time.
@@ -46,17 +46,11 @@ def find_files(
     """
     storages = storages or StoragePool()
     found: dict[str, SourceFile] = {}
-    for path in _split_paths([paths] if isinstance(paths, str) else paths):
+    for path in map(_absolute_path, [paths] if isinstance(paths, str) else paths):
         for file in _store_files(path, storages, is_growing) if is_remote(path) else _local_files(path, is_growing):
             found[file.path] = file
     files = [found[path] for path in sorted(found)]
     return Pruner(storages, since, until).keep(files)
-
-
-def _split_paths(paths: Iterable[str]) -> Iterable[str]:
-    for path in paths:
-        whole = not is_remote(path) and os.path.exists(local_path(path))
-        yield from map(_absolute_path, [path] if whole else [piece for piece in path.split(",") if piece])
 
 
 def _absolute_path(path: str) -> str:

@@ -14,7 +14,6 @@ from typing import Any
 
 import msgspec
 
-from balog.analytics.rollups.pipe_frames import read_frame, write_frame
 from balog.analytics.rollups.raw_task import RawJob, RawTask, run
 from balog.common.errors import BalogError
 from balog.common.signals import blocking, signals_for_main_thread
@@ -82,11 +81,12 @@ class _Child:
                 file.close()  # type: ignore[union-attr]
 
     def _ask(self, content: Any) -> None:
-        write_frame(self._process.stdin, msgspec.to_builtins(content))  # type: ignore[arg-type]
+        self._process.stdin.write(msgspec.json.encode(content) + b"\n")  # type: ignore[union-attr]
+        self._process.stdin.flush()  # type: ignore[union-attr]
 
     def _answer(self) -> str:
-        answer = read_frame(self._process.stdout)  # type: ignore[arg-type]
-        return self._ending() if answer is None else str(answer)
+        answer = self._process.stdout.readline()  # type: ignore[union-attr]
+        return msgspec.json.decode(answer, type=str) if answer else self._ending()
 
     def _ending(self) -> str:
         code = self._process.wait()

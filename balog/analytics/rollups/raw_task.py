@@ -1,6 +1,6 @@
 """Reads slices of files in a process of the embedded engine: the reader and the rollup of Spark's workers, into files.
 
-``main`` serves one job: it reads frames from stdin and answers each on stdout (``raw_pool``).
+``main`` serves one job: it reads lines of JSON from stdin and answers each task on stdout (``raw_pool``).
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from balog.analytics.reading.projection import project
 from balog.analytics.reading.scan import EventQuery, Query, scan
 from balog.analytics.reading.schemas import QUARANTINE, struct
 from balog.analytics.reading.tasks import Slice
-from balog.analytics.rollups.pipe_frames import read_frame, write_frame
 from balog.analytics.rollups.schemas import IDS
 from balog.analytics.rollups.selection import COLUMNS, Selection
 from balog.analytics.rollups.worker import RollupQuery, hashes_of, roll_batches
@@ -141,13 +140,14 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # nothing else may write to the answers
     requests = sys.stdin.buffer
-    job = msgspec.convert(read_frame(requests), RawJob)
-    while (request := read_frame(requests)) is not None:
+    job = msgspec.json.decode(requests.readline(), type=RawJob)
+    for request in requests:
+        answer = ""
         try:
-            run(job, msgspec.convert(request, RawTask))
+            run(job, msgspec.json.decode(request, type=RawTask))
         except BalogError as error:
-            write_frame(answers, str(error))
+            answer = str(error)
         except Exception as error:
-            write_frame(answers, f"{type(error).__name__}: {str(error).splitlines()[:1]}")
-        else:
-            write_frame(answers, "")
+            answer = f"{type(error).__name__}: {str(error).splitlines()[:1]}"
+        answers.write(msgspec.json.encode(answer) + b"\n")
+        answers.flush()
