@@ -25,8 +25,7 @@ PROGRAM = [sys.executable, "-c", "from balog.cli import main; main(prog_name='ba
 @pytest.fixture(scope="module")
 def place(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Tables of three events."""
-    from balog.analytics.tables import open_store
-    from balog.analytics.tables.loader import load
+    from tests.loaded_tables import load_tables
 
     folder = tmp_path_factory.mktemp("query")
     lines = []
@@ -37,9 +36,7 @@ def place(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
         payload = {"cls_type": "log", "message": f"n° {number}, done"}
         lines.append(json.dumps({"schema": "0.1.0", "header": header, "payload": payload}))
     (folder / "a.jsonl").write_text("\n".join(lines) + "\n")
-    store = open_store(spark, str(folder / "tables"))
-    with store.writing():
-        load(spark, store, [str(folder / "a.jsonl")])
+    load_tables(spark, folder / "tables", [folder / "a.jsonl"])
     return folder / "tables"
 
 

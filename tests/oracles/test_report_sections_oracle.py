@@ -19,8 +19,7 @@ from balog.analytics.reporting.raw_report import make_raw_report
 from balog.analytics.reporting.report import make_local_report
 from balog.analytics.reporting.spark_report import make_report
 from balog.analytics.sketches import RANK_ERROR
-from balog.analytics.tables import open_store
-from balog.analytics.tables.loader import load
+from tests.loaded_tables import load_tables
 from tests.oracles import report_recount as recount
 from tests.oracles.effort import seeds
 from tests.oracles.hostile_events import NOON, HostileArchive
@@ -255,10 +254,8 @@ def test_every_section_of_tables_is_what_plain_python_counts_on_both_engines(spa
     source, tables = tmp_path / "source", str(tmp_path / "tables")
     source.mkdir()
     HostileArchive(random.Random(11)).write(source, edited=False)
-    store = open_store(spark, tables)
     for number in (0, 1, 2):
-        with store.writing():
-            load(spark, store, [str(source / f"{number}.jsonl")])
+        load_tables(spark, tables, [source / f"{number}.jsonl"])
     for times in TIMES[:2]:
         query = parse_query(**times, now=NOW)
         for made in (make_report(spark, [tables], query), make_local_report(tables, query)):

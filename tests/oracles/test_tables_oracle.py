@@ -2,8 +2,7 @@
 
 import json
 import random
-from collections.abc import Callable, Iterator
-from decimal import Decimal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 t = pytest.importorskip("pyspark.sql.types", reason="pyspark is not installed")
 
 from tests.oracles.effort import SOAK, seeds  # noqa: E402
+from tests.oracles.payload_recount import Table, bare, read, recount  # noqa: E402
 
 FIELDS = ["price", "tax", "id", "date", "cls_type", "ID", "x.y", 'q"', "é", "\t", "payload_recovered", "tags", "a b"]
 
@@ -139,111 +139,6 @@ def releases(rng: random.Random, cls_type: str) -> list[list[str]]:
     return made
 
 
-# -- the recount -------------------------------------------------------------------------------------------------------
-
-
-def read(text: str) -> Any:
-    return json.loads(text, parse_float=Decimal)
-
-
-def bare(value: Any) -> Any:
-    """Give a value without what holds nothing."""
-    if isinstance(value, dict):
-        kept = {name: bare(item) for name, item in value.items()}
-        return {name: item for name, item in kept.items() if item is not None} or None
-    if isinstance(value, list):
-        items = [bare(item) for item in value]
-        return items if any(item is not None for item in items) else None
-    return value
-
-
-def document(row: dict[str, Any], columns: Any) -> dict[str, Any]:
-    """Give what a row's columns hold, as a document again; a column's metadata names its field."""
-    found: dict[str, Any] = {}
-    for column in columns:
-        value = row[column.name]
-        if value is not None:
-            field = column.metadata.get("field", column.name)
-            assert field not in found, "two columns of one field have a value"
-            found[field] = plain(value, column.dataType)
-    return found
-
-
-def plain(value: Any, kind: Any) -> Any:
-    if isinstance(kind, t.StructType) and value is not None:
-        return document(value, kind.fields)
-    if isinstance(kind, t.ArrayType) and value is not None:
-        return [plain(item, kind.elementType) for item in value]
-    return value
-
-
-def both(columns: Any, rest: Any) -> Any:
-    """Give what columns and ``payload_recovered`` hold together; digits in the latter are those that were written."""
-    if isinstance(columns, dict) and isinstance(rest, dict):
-        return {**columns, **{name: both(columns.get(name), value) for name, value in rest.items()}}
-    if columns is not None and not isinstance(columns, (dict, list)):
-        assert isinstance(columns, float)
-        assert float(rest) == columns, "the column has another value than the rest"
-    return rest
-
-
-def same(want: Any, got: Any) -> bool:
-    if isinstance(want, dict) and isinstance(got, dict):
-        return set(want) == set(got) and all(same(item, got[name]) for name, item in want.items())
-    if isinstance(want, list) and isinstance(got, list):
-        return len(want) == len(got) and all(map(same, want, got))
-    if isinstance(want, str) and isinstance(got, (int, float, Decimal)) and not isinstance(got, bool):
-        want = read(want)  # a number written as a text, in a column of numbers
-    digits = len("".join(map(str, want.as_tuple().digits)).strip("0")) if isinstance(want, Decimal) else 0
-    if isinstance(want, Decimal) and isinstance(got, float):
-        return float(want) == got and (want == Decimal(got) or digits <= 17)
-    if isinstance(want, Decimal) and isinstance(got, Decimal) and digits <= 17:
-        return want == got or 0 != float(want) == float(got) < float("inf")  # written again from a double
-    if isinstance(want, (int, Decimal)) and isinstance(got, (int, float, Decimal)):
-        return want == got and isinstance(want, bool) == isinstance(got, bool)
-    return type(want) is type(got) and bool(want == got)
-
-
-def recount(columns: Any, row: dict[str, Any], payload: str, cls_type: str) -> None:
-    """Hold a row against its payload: each value is there, in a column of its own field, and no other one."""
-    kept = row["payload_recovered"]
-    rest = read(kept) if kept is not None else {}
-    want = read(payload)
-    got = both(document(row, columns), rest)
-    if want.get("cls_type") == cls_type and "cls_type" not in got:  # the table's name says it
-        del want["cls_type"]
-    assert same(bare(want) or {}, bare(got) or {}), (payload, kept)
-
-
-class Table:
-    """The table of a type in memory: batches grow its columns as the loader does."""
-
-    def __init__(self, cls_type: str) -> None:
-        self.cls_type, self.schema = cls_type, None
-
-    def load(self, texts: list[str], piece: int) -> Iterator[tuple[dict[str, Any], str]]:
-        """Give rows and payloads; ``piece`` payloads are handed over at a time, to the same columns."""
-        from balog.analytics.tables.shapes import ShapeObserver
-        from balog.analytics.tables.table_schema import merge
-        from balog.analytics.tables.typed_columns import Columns
-
-        watcher = ShapeObserver(self.cls_type, self.schema)
-        watcher.observe([text.encode() for text in texts])
-        self.schema = merge(self.schema, watcher.seen.struct()).schema
-        columns = Columns(self.schema, self.cls_type)
-        for start in range(0, len(texts), piece):
-            some = texts[start : start + piece]
-            made = {name: array.to_pylist() for name, array in columns.arrays([one.encode() for one in some]).items()}
-            assert {len(values) for values in made.values()} == {len(some)}
-            yield from (({name: made[name][row] for name in made}, text) for row, text in enumerate(some))
-
-    @property
-    def columns(self) -> list[Any]:
-        from balog.analytics.tables.table_schema import payload_fields
-
-        return payload_fields(self.schema)  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize("nothing", [None, {}, [], [None], {"a": None}])
 def test_a_field_that_never_holds_anything_moves_no_other_value(nothing: Any) -> None:
     table = Table("sale")
@@ -366,7 +261,7 @@ def test_a_load_s_files_hold_every_payload_of_every_type(spark: Any, tmp_path: P
     import pyarrow.parquet as pq
 
     from balog.analytics.tables import open_store
-    from balog.analytics.tables.loader import LoadOptions, load
+    from tests.loaded_tables import load_tables
 
     rng = random.Random(seed)
     given: dict[str, tuple[str, str]] = {}
@@ -380,10 +275,8 @@ def test_a_load_s_files_hold_every_payload_of_every_type(spark: Any, tmp_path: P
                 lines.append(event(identity, payload, f"2026-11-{rng.randrange(10, 13)}"))
         rng.shuffle(lines)
         path.write_text("".join(lines))
+    load_tables(spark, tmp_path / "tables", sorted(tmp_path.glob("*.jsonl")), batch_bytes=1)
     store = open_store(spark, str(tmp_path / "tables"))
-    with store.writing():
-        paths = [str(path) for path in sorted(tmp_path.glob("*.jsonl"))]
-        load(spark, store, paths, LoadOptions(batch_bytes=1))
     typed: dict[str, str] = {}
     for name in store.names():
         if name in ("events", "quarantine") or name.startswith("rollup_"):
@@ -392,13 +285,10 @@ def test_a_load_s_files_hold_every_payload_of_every_type(spark: Any, tmp_path: P
         assert schema is not None
         columns = [one for one in schema if "field" in one.metadata or one.name not in schema.names[:7]]
         for file in (tmp_path / "tables" / name).rglob("*.parquet"):
-            found = pq.ParquetFile(file).read()
-            had = set(found.column_names)
-            for row in found.to_pylist():
+            for row in pq.ParquetFile(file).read().to_pylist():
                 _, payload = given[row["id"]]
                 assert typed.setdefault(row["id"], name) == name
-                whole = {column.name: row.get(column.name) for column in schema}
-                recount([column for column in columns if column.name in had], whole, payload, read(payload)["cls_type"])
+                recount(columns, row, payload, read(payload)["cls_type"])
     expected = {identity for identity, (_, payload) in given.items() if isinstance(read(payload)["cls_type"], str)}
     assert set(typed) == expected
     by_type = {name: {read(given[one][1])["cls_type"] for one, table in typed.items() if table == name}
@@ -408,9 +298,8 @@ def test_a_load_s_files_hold_every_payload_of_every_type(spark: Any, tmp_path: P
 
 @pytest.mark.spark
 def test_a_load_of_lines_with_a_key_twice_finishes_and_quarantines_them_alone(spark: Any, tmp_path: Path) -> None:
-    from balog.analytics.tables import open_store
-    from balog.analytics.tables.loader import LoadOptions, load
     from balog.event import decode
+    from tests.loaded_tables import load_tables
 
     rng = random.Random(11)
     given: dict[str, str] = {}
@@ -422,9 +311,7 @@ def test_a_load_of_lines_with_a_key_twice_finishes_and_quarantines_them_alone(sp
     (tmp_path / "a.jsonl").write_text("".join(lines))
     expected = {identity for identity, line in zip(given, lines) if not _is_refused(decode, line)}
     assert 0 < len(expected) < 3000
-    store = open_store(spark, str(tmp_path / "tables"))
-    with store.writing():
-        load(spark, store, [str(tmp_path / "a.jsonl")], LoadOptions())
+    load_tables(spark, tmp_path / "tables", [tmp_path / "a.jsonl"])
     read = {name: spark.read.parquet(str(tmp_path / "tables" / name)) for name in ("events", "sale", "quarantine")}
     for name in ("events", "sale"):
         assert {row["id"] for row in read[name].select("id").collect()} == expected

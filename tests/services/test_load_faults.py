@@ -14,10 +14,9 @@ from typing import Any
 import duckdb
 import pytest
 
-from balog.analytics.tables import open_store
-from balog.analytics.tables.loader import load
 from balog.analytics.tables.log import CommitLog
 from benchmarks.generate import lines
+from tests.loaded_tables import load_tables
 from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.spark, pytest.mark.service]
@@ -91,18 +90,11 @@ def wait_while(process: "subprocess.Popen[str]", is_there: Callable[[], bool]) -
     wait_for(is_over, 200)
 
 
-def load_here(spark: Any, dumps: Path, place: Path) -> None:
-    """Load in this process, which saves a start of Spark."""
-    store = open_store(spark, str(place))
-    with store.writing():
-        load(spark, store, [str(dumps)])
-
-
 @pytest.fixture(scope="module")
 def clean(spark: Any, dumps: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[Any, ...]]]:
     """What an undisturbed load makes of the dumps."""
     place = tmp_path_factory.mktemp("clean") / "tables"
-    load_here(spark, dumps, place)
+    load_tables(spark, place, [dumps])
     found = asked(place)
     assert len(found["events"]) == len({row[0] for row in found["events"]})
     return found
@@ -120,7 +112,7 @@ def test_a_driver_that_is_killed_at_any_time_loads_the_rest_when_it_is_run_again
         time.sleep(delays.random() * 4)
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-    load_here(spark, dumps, place)
+    load_tables(spark, place, [dumps])
     assert asked(place) == clean
     assert not list(staging.iterdir())
     assert {Path(path).name for path in CommitLog(place).state.sources} == {"a.jsonl", "b.jsonl", "c.jsonl"}
@@ -141,7 +133,7 @@ def test_a_worker_that_is_killed_costs_nothing(
                 killed += 1
     process.communicate(timeout=300)
     assert killed
-    load_here(spark, dumps, place)  # a task that failed too often has ended the load; then this one does it
+    load_tables(spark, place, [dumps])  # a task that failed too often has ended the load; then this one does it
     assert asked(place) == clean
 
 

@@ -13,13 +13,13 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 from balog.analytics.querying.output import documents
 from balog.analytics.querying.stored_events import event_of, events_query
-from balog.analytics.tables import open_store, open_tables
-from balog.analytics.tables.loader import load
+from balog.analytics.tables import open_tables
 from balog.analytics.tables.local import StoredTables
 from balog.cli.watch import command
 from balog.event import Event, decode
 from balog.watch.config.monitors_file import load_monitors
 from balog.watch.history.backtest import run_backtest, select_events
+from tests.loaded_tables import load_tables
 from tests.watch.history_events import BEGIN, lines, monitors
 
 pytestmark = pytest.mark.spark
@@ -38,9 +38,7 @@ def place(spark: Any, made: list[str], tmp_path_factory: pytest.TempPathFactory)
     """Tables of four days, loaded in another order, some events twice."""
     folder = tmp_path_factory.mktemp("history")
     (folder / "a.jsonl").write_text("\n".join([*reversed(made), *made[:50]]) + "\n")
-    store = open_store(spark, str(folder / "tables"))
-    with store.writing():
-        load(spark, store, [str(folder / "a.jsonl")])
+    load_tables(spark, folder / "tables", [folder / "a.jsonl"])
     return folder / "tables"
 
 

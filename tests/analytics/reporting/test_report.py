@@ -16,9 +16,9 @@ from balog.analytics.reporting.page import make_page
 from balog.analytics.reporting.query import ReportQuery, parse_query
 from balog.analytics.reporting.raw_report import make_raw_report
 from balog.analytics.reporting.spark_report import make_report
-from balog.analytics.tables import open_store, open_tables
-from balog.analytics.tables.loader import load
+from balog.analytics.tables import open_tables
 from tests.ci_scripts import ci_script
+from tests.loaded_tables import load_tables
 
 write_schema = ci_script("config_schemas").write_schema
 
@@ -160,9 +160,7 @@ def test_events_of_all_times_are_counted_once_each(spark: Any, tmp_path: Path, t
         (tmp_path / name / "a.jsonl").write_text("\n".join(lines) + "\n")
         sources.append(str(tmp_path / name))
         if tables and name == "all":
-            store = open_store(spark, f"{sources[-1]}-tables")
-            with store.writing():
-                load(spark, store, [sources[-1]])
+            load_tables(spark, f"{sources[-1]}-tables", [sources[-1]])
             sources[-1] += "-tables"
 
     def made(path: str, query: ReportQuery) -> Report:
@@ -226,9 +224,7 @@ def test_numbers_that_cannot_be_stop_neither_a_report_nor_a_question(spark: Any,
 
 def test_tables_answer_as_files_do(spark: Any, trouble: Path, today: Report, tmp_path: Path) -> None:
     place = str(tmp_path / "tables")
-    store = open_store(spark, place)
-    with store.writing():
-        load(spark, store, [str(trouble)])
+    load_tables(spark, place, [trouble])
     stored = make_report(spark, [place], parse_query(since="2026-11-20", now=NOW))
     assert stored.source == "rollups"
     assert plain(stored) == plain(today)

@@ -16,13 +16,13 @@ from balog.analytics.tables import TableError, builder, is_tables, loader, open_
 from balog.analytics.tables import shapes as shapes_module
 from balog.analytics.tables.builder import MOST_TYPES, SeenType, grow
 from balog.analytics.tables.loader import LoadOptions, preview
-from balog.analytics.tables.loader import load as load_into
 from balog.analytics.tables.stage import DayFiles
 from balog.analytics.tables.store import RowError, table_name
 from balog.analytics.tables.typed_columns import Columns
 from balog.analytics.tables.verification import rows_to_compare
 from balog.analytics.tables.worker_rows import decode_files, report_errors
 from tests.analytics.tables.conftest import event
+from tests.loaded_tables import load_tables
 
 pytestmark = pytest.mark.spark
 
@@ -32,14 +32,7 @@ Load = Callable[..., Any]
 @pytest.fixture
 def load(spark: Any, place: Path) -> Load:
     """Loads paths into ``place`` by a store that was just opened."""
-    from balog.analytics.tables.loader import LoadOptions, load
-
-    def run(*paths: Path, **options: Any) -> Any:
-        store = open_store(spark, str(place))
-        with store.writing():
-            return load(spark, store, [str(path) for path in paths], LoadOptions(**options))
-
-    return run
+    return lambda *paths, **options: load_tables(spark, place, paths, **options)
 
 
 def test_a_load_makes_events_a_table_for_each_payload_type_quarantine_and_rollups(
@@ -248,9 +241,7 @@ def test_a_folder_may_have_any_name_and_be_a_url(load: Load, dump: Any, spark: A
     odd = "a[1]{x,y} what?*\\"
     url = (tmp_path / odd).as_uri()
     for name in ("a.jsonl", "b.jsonl"):
-        store = open_store(spark, url)
-        with store.writing():
-            load_into(spark, store, [str(dump(name, 1, 2))])
+        load_tables(spark, url, [dump(name, 1, 2)])
     assert open_tables(spark, url).frame("events").count() == 2
     assert open_tables(spark, str(tmp_path / odd)).frame("metric").count() == 1
 
