@@ -27,17 +27,8 @@ def server():
 
 
 @pytest.fixture
-def sinks(server):
-    made = []
-
-    def make(**options):
-        made.append(ElasticSinkConfig(**{"url": server.url, **options}).build())
-        made[-1].open()
-        return made[-1]
-
-    yield make
-    for sink in made:
-        sink.close()
+def sinks(server, opened):
+    return lambda **options: opened(ElasticSinkConfig(**{"url": server.url, **options}))
 
 
 def deliveries(*payloads, **changes):

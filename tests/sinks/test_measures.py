@@ -1,6 +1,5 @@
 import json
 from collections import Counter
-from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
@@ -11,17 +10,11 @@ from balog.common.errors import EventError
 from balog.event import Event, encode
 from balog.log_lines import LineAssembler
 from balog.singer import parse_log, to_event
-from balog.sinks.base import Delivery
 from balog.sinks.measuring import measures as module
 from balog.sinks.measuring.measures import Measure, MeasureOptions, MeasureReader, format_number, measures, text_tags
+from tests.stand_ins.batches import deliver, metric
 
 DATA = Path(__file__).parents[1] / "data"
-NOON = datetime(2026, 11, 20, 12, tzinfo=timezone.utc)
-
-
-def metric(kind="counter", name="record_count", value=1, **tags):
-    payload = {"cls_type": "metric", "type": kind, "metric": name, "value": value, "tags": tags}
-    return Event.new("a.metric", payload, timestamp=NOON)
 
 
 def gist(event):
@@ -30,14 +23,14 @@ def gist(event):
 
 def read(events, **options):
     reader = MeasureReader(MeasureOptions(**options), "statsd here")
-    return reader.read([Delivery(event, encode(event)) for event in events])
+    return reader.read(deliver(*events))
 
 
 class TestMeasures:
     def test_a_metric_is_one_measure_at_the_events_time(self):
-        assert measures(metric("timer", "job_duration", 0.5, status="failed")) == [
-            Measure("timer", "job_duration", 0.5, {"status": "failed"}, NOON)
-        ]
+        event = metric("timer", "job_duration", 0.5, status="failed")
+        expected = Measure("timer", "job_duration", 0.5, {"status": "failed"}, event.header.timestamp)
+        assert measures(event) == [expected]
 
     def test_metrics_are_a_gauge_each_also_where_numbers_came_as_text(self):
         event = Event.new(
@@ -219,7 +212,7 @@ class TestSeriesThatCameBefore:
         )
     )
     def test_a_batch_reads_the_second_time_as_the_first(self, events):
-        batch = [Delivery(event, encode(event)) for event in events]
+        batch = deliver(*events)
         reader = MeasureReader(MeasureOptions(prefix="p", tags={"env": "e"}), "statsd here")
         first, second = reader.read(batch), reader.read(batch)
         one_by_one = [MeasureReader(MeasureOptions(prefix="p", tags={"env": "e"}), "x").read([one]) for one in batch]
@@ -236,12 +229,10 @@ class TestSeriesThatCameBefore:
         monkeypatch.setattr(module, "_MAX_KNOWN", 5)
         reader = MeasureReader(MeasureOptions(), "x")
         for number in range(100):
-            event = metric(stream=number)
-            reader.read([Delivery(event, encode(event))])
+            reader.read(deliver(metric(stream=number)))
             assert len(reader._known) <= 5
-        long = metric(stream="x" * 10_000)
         reader._known.clear()
-        reader.read([Delivery(long, encode(long))])
+        reader.read(deliver(metric(stream="x" * 10_000)))
         assert reader._known == {}
 
 

@@ -9,19 +9,19 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from balog.common.errors import ConfigError
 from balog.common.secrets import Secret
-from balog.event import Event, encode
-from balog.sinks.base import Delivery, SinkError
+from balog.event import Event
+from balog.sinks.base import SinkError
 from balog.sinks.measuring import scrape_server
 from balog.sinks.measuring.scraping import Listen
 from balog.sinks.prometheus import PrometheusSinkConfig, Pushgateway, Textfile
+from tests.stand_ins import batches
+from tests.stand_ins.batches import deliver, refused
 from tests.stand_ins.http_server import Answer
 from tests.waiting import wait_for
 
 
-def metric(kind="counter", name="record_count", value=1, **tags):
-    payload = {"cls_type": "metric", "type": kind, "metric": name, "value": value, "tags": tags}
-    event = Event.new("a.metric", payload)
-    return Delivery(event, encode(event))
+def metric(*parts, **tags):
+    return deliver(batches.metric(*parts, **tags))[0]
 
 
 def values(text):
@@ -54,11 +54,10 @@ def is_answered(port):
 
 
 class TestListening:
-    def test_a_scrape_gets_what_has_come_so_far(self, port):
+    def test_a_scrape_gets_what_has_come_so_far(self, port, opened):
         config = PrometheusSinkConfig(listen=Listen(port=port), prefix="taps", tags={"env": "prod"})
         assert config.name == f"prometheus 127.0.0.1:{port}"
-        sink = config.build()
-        sink.open()
+        sink = opened(config)
         sink.open()
         sink.write([metric(stream="a"), metric("gauge", "depth", 3)])
         assert values(scrape(port)[0]) == {
@@ -71,9 +70,8 @@ class TestListening:
         with pytest.raises(OSError):
             scrape(port)
 
-    def test_a_prometheus_gets_the_format_that_it_asks_for(self, port):
-        sink = PrometheusSinkConfig(listen=Listen(port=port)).build()
-        sink.open()
+    def test_a_prometheus_gets_the_format_that_it_asks_for(self, port, opened):
+        sink = opened(PrometheusSinkConfig(listen=Listen(port=port)))
         sink.write([metric()])
         text, headers = scrape(port, Accept="application/openmetrics-text;version=1.0.0")
         assert headers["Content-Type"].startswith("application/openmetrics-text")
@@ -81,7 +79,6 @@ class TestListening:
         assert scrape(port)[1]["Content-Type"].startswith("text/plain")
         with pytest.raises(urllib.error.HTTPError, match="404"):
             scrape(port, "/secrets")
-        sink.close()
 
     def test_a_port_that_is_taken_is_said_and_taken_once_it_is_free(self, port):
         sink = PrometheusSinkConfig(listen=Listen(port=port)).build()
@@ -97,10 +94,9 @@ class TestListening:
         sink.open()
         sink.close()
 
-    def test_a_client_that_says_nothing_holds_up_nobody_and_leaves(self, port, monkeypatch, capfd):
+    def test_a_client_that_says_nothing_holds_up_nobody_and_leaves(self, port, monkeypatch, capfd, opened):
         monkeypatch.setattr(scrape_server._Handler, "timeout", 0.2)
-        sink = PrometheusSinkConfig(listen=Listen(port=port)).build()
-        sink.open()
+        sink = opened(PrometheusSinkConfig(listen=Listen(port=port)))
         sink.write([metric()])
         silent = socket.create_connection(("127.0.0.1", port), timeout=10)
         rude = socket.create_connection(("127.0.0.1", port), timeout=10)
@@ -112,17 +108,15 @@ class TestListening:
         sink.close()
         assert capfd.readouterr().err == ""
 
-    def test_more_clients_than_there_is_room_for_are_hung_up_on(self, port, monkeypatch):
+    def test_more_clients_than_there_is_room_for_are_hung_up_on(self, port, monkeypatch, opened):
         monkeypatch.setattr(scrape_server, "_MAX_CLIENTS", 2)
-        sink = PrometheusSinkConfig(listen=Listen(port=port)).build()
-        sink.open()
+        sink = opened(PrometheusSinkConfig(listen=Listen(port=port)))
         sink.write([metric()])
         silent = [socket.create_connection(("127.0.0.1", port), timeout=10) for _ in range(2)]
         wait_for(lambda: not is_answered(port))
         for one in silent:
             one.close()
         wait_for(lambda: is_answered(port))
-        sink.close()
 
     def test_ipv6(self):
         assert PrometheusSinkConfig(listen=Listen(host="::1", port=9)).name == "prometheus [::1]:9"
@@ -136,7 +130,7 @@ class TestPushing:
         sink = self.config(http_server).build()
         sink.open()
         sink.write([metric(stream="a")])
-        sink.write([Delivery(Event.new("a", {}), b"{}")])
+        sink.write(deliver(Event.new("a", {})))
         sink.write([metric(value=4, stream="a")])
         sink.close()
         first, second = http_server.requests
@@ -155,12 +149,10 @@ class TestPushing:
         monkeypatch.setenv("PUSH_PASSWORD", "Basic hunter2")
         config = self.config(http_server, headers={"Authorization": Secret(env="PUSH_PASSWORD")})
         sink = config.build()
-        sink.open()
         http_server.will(Answer(status=401, body=b"no"))
-        with pytest.raises(SinkError, match="401") as refusal:
-            sink.write([metric()])
-        assert refusal.value.retryable
-        assert "hunter2" not in str(refusal.value) + repr(config) + config.name
+        error = refused(sink, [metric()], "401")
+        assert error.retryable
+        assert "hunter2" not in str(error) + repr(config) + config.name
         assert [request.headers["Authorization"] for request in http_server.requests] == ["Basic hunter2"]
 
     @pytest.mark.parametrize(
@@ -171,23 +163,19 @@ class TestPushing:
         sink.write([metric()])
         http_server.will(trouble, trouble)
         for _ in range(2):
-            with pytest.raises(SinkError) as refusal:
-                sink.write([metric(value=10), metric("timer", "t", -1), metric("gauge", "new", 1)])
-            assert refusal.value.retryable
-            assert list(refusal.value.rejected) == [1]
-            assert refusal.value.remaining == [0, 2]
+            error = refused(sink, [metric(value=10), metric("timer", "t", -1), metric("gauge", "new", 1)])
+            assert error.retryable
+            assert list(error.rejected) == [1]
+            assert error.remaining == [0, 2]
         sink.write([metric(value=10), metric("gauge", "new", 1)])
         assert values(http_server.requests[-1].body.decode()) == {("record_count_total",): 11, ("new",): 1}
 
     def test_retry_after_is_handed_on_and_a_400_is_the_batches_fault(self, http_server):
         sink = self.config(http_server).build()
         http_server.will(Answer(status=429, headers={"Retry-After": "7"}), Answer(status=400, body=b"inconsistent"))
-        with pytest.raises(SinkError) as refusal:
-            sink.write([metric()])
-        assert (refusal.value.retryable, refusal.value.retry_after) == (True, 7.0)
-        with pytest.raises(SinkError, match="inconsistent") as refusal:
-            sink.write([metric()])
-        assert not refusal.value.retryable
+        error = refused(sink, [metric()])
+        assert (error.retryable, error.retry_after) == (True, 7.0)
+        assert not refused(sink, [metric()], "inconsistent").retryable
 
 
 class TestTextfile:
@@ -213,16 +201,14 @@ class TestTextfile:
         with pytest.raises(SinkError, match="is no folder that exists") as refusal:
             sink.open()
         assert str(tmp_path) in str(refusal.value)
-        with pytest.raises(SinkError, match="No such file"):
-            sink.write([metric()])
+        refused(sink, [metric()], "No such file")
 
     def test_a_write_that_fails_leaves_the_last_file_and_counts_once(self, tmp_path, monkeypatch):
         path = tmp_path / "balog.prom"
         sink = PrometheusSinkConfig(textfile=Textfile(path=str(path))).build()
         sink.write([metric()])
         monkeypatch.setattr("os.fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")))
-        with pytest.raises(SinkError, match="No space left"):
-            sink.write([metric(value=5)])
+        refused(sink, [metric(value=5)], "No space left")
         assert os.listdir(tmp_path) == ["balog.prom"]
         assert values(path.read_text()) == {("record_count_total",): 1}
         monkeypatch.undo()
@@ -258,11 +244,9 @@ class TestConfig:
 def test_events_that_are_no_metrics_of_prometheus_are_refused_and_the_rest_counts(tmp_path):
     path = tmp_path / "x.prom"
     sink = PrometheusSinkConfig(textfile=Textfile(path=str(path))).build()
-    with pytest.raises(SinkError) as refusal:
-        sink.write(
-            [metric(value=2), metric("gauge", value=1), metric("gauge", "record_count_total"), metric("timer", "t", -1)]
-        )
-    assert not refusal.value.retryable
-    assert sorted(refusal.value.rejected) == [1, 2, 3]
-    assert refusal.value.remaining == []
+    batch = [metric(value=2), metric("gauge", value=1), metric("gauge", "record_count_total"), metric("timer", "t", -1)]
+    error = refused(sink, batch)
+    assert not error.retryable
+    assert sorted(error.rejected) == [1, 2, 3]
+    assert error.remaining == []
     assert values(path.read_text()) == {("record_count_total",): 2}

@@ -9,24 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from balog.common.errors import ConfigError
-from balog.event import Event, encode
-from balog.sinks.base import Delivery, SinkError
+from balog.event import Event
+from balog.sinks.base import SinkError
 from balog.sinks.measuring import statsd_lines
 from balog.sinks.measuring.measures import Measure
 from balog.sinks.measuring.statsd_lines import Lines, clean_name
 from balog.sinks.statsd import StatsdSinkConfig
+from tests.stand_ins.batches import deliver, metric, refused
 
 RESERVED = {"kind", "name", "value"}  # parameters of metric()
 LINE = re.compile(r"(?P<name>[^:|@#\n]+):(?P<value>-?[0-9.e+-]+)\|(?P<type>c|g|ms)(?:\|#(?P<tags>[^|@\n]+))?")
-
-
-def metric(kind="counter", name="record_count", value=1, **tags):
-    payload = {"cls_type": "metric", "type": kind, "metric": name, "value": value, "tags": tags}
-    return Event.new("a.metric", payload)
-
-
-def deliveries(*events):
-    return [Delivery(event, encode(event)) for event in events]
 
 
 class Receiver:
@@ -76,27 +68,25 @@ class TestLines:
     def test_plain(self, receiver):
         with sink_to(receiver, prefix="taps") as sink:
             sink.write(
-                deliveries(
-                    metric(value=3, stream="a"), metric("timer", "job duration", 0.25), metric("gauge", "q", 1.5)
-                )
+                deliver(metric(value=3, stream="a"), metric("timer", "job duration", 0.25), metric("gauge", "q", 1.5))
             )
         assert receiver.lines() == ["taps.record_count:3|c", "taps.job_duration:250|ms", "taps.q:1.5|g"]
 
     def test_plain_puts_the_tags_that_are_asked_for_into_the_name(self, receiver):
         with sink_to(receiver, name_tags=("env", "stream"), tags={"env": "prod"}) as sink:
-            sink.write(deliveries(metric(stream="a.b:c", other="x"), metric()))
+            sink.write(deliver(metric(stream="a.b:c", other="x"), metric()))
         assert receiver.lines() == ["record_count.prod.a_b_c:1|c", "record_count.prod:1|c"]
 
     def test_a_gauge_below_zero_is_no_decrement(self, receiver):
         """Given plain statsd, which reads a sign as a change, then the gauge is at zero before."""
         with sink_to(receiver) as sink:
-            sink.write(deliveries(metric("gauge", "q", -5)))
+            sink.write(deliver(metric("gauge", "q", -5)))
         assert receiver.datagrams() == [b"q:0|g\nq:-5|g"]
 
     def test_dogstatsd(self, receiver):
         with sink_to(receiver, format="dogstatsd", tags={"env": "prod"}) as sink:
             events = metric(stream="größe 1|2,3", url="http://x/y#z"), metric("gauge", "q", -5), metric("timer", "t", 1)
-            sink.write(deliveries(*events))
+            sink.write(deliver(*events))
         assert receiver.lines() == [
             "record_count:1|c|#stream:größe_1_2_3,url:http://x/y_z,env:prod",
             "q:-5|g|#env:prod",
@@ -108,7 +98,7 @@ class TestLines:
         values = {"cls_type": "metrics", "values": [{"name": "x", "value": 1}]}
         with sink_to(receiver, format="dogstatsd") as sink:
             sink.write(
-                deliveries(
+                deliver(
                     Event.new("a", {"cls_type": "log", "message": "x"}), Event.new("a", run), Event.new("a", values)
                 )
             )
@@ -135,11 +125,9 @@ class TestLines:
         sent: list[bytes] = []
         sink._addresses = [(0, None)]
         sink._send = sent.append
-        batch = deliveries(metric(kind, name, value, **{key: tag for key, tag in tags.items() if key not in RESERVED}))
+        batch = deliver(metric(kind, name, value, **{key: tag for key, tag in tags.items() if key not in RESERVED}))
         if kind == "timer" and (value < 0 or value * 1000 == float("inf")):
-            with pytest.raises(SinkError) as refusal:
-                sink.write(batch)
-            assert list(refusal.value.rejected) == [0]
+            assert list(refused(sink, batch).rejected) == [0]
             return
         sink.write(batch)
         lines = [LINE.fullmatch(line) for datagram in sent for line in datagram.decode().split("\n")]
@@ -186,7 +174,7 @@ class TestDatagrams:
 
     def test_metrics_share_datagrams_up_to_the_size(self, receiver):
         with sink_to(receiver) as sink:
-            sink.write(deliveries(*(metric(value=number) for number in range(100))))
+            sink.write(deliver(*(metric(value=number) for number in range(100))))
         datagrams = receiver.datagrams()
         assert all(len(datagram) <= 100 for datagram in datagrams)
         assert [line for one in datagrams for line in one.decode().split("\n")] == [
@@ -195,17 +183,16 @@ class TestDatagrams:
         assert len(datagrams) < 25
 
     def test_what_no_datagram_holds_is_refused_and_the_rest_is_sent(self, receiver):
-        with sink_to(receiver) as sink, pytest.raises(SinkError) as refusal:
-            sink.write(
-                deliveries(metric(), metric(name="x" * 100), metric("timer", value=-1), metric("timer", value=1e308))
-            )
-        assert not refusal.value.retryable
-        assert refusal.value.rejected == {
+        with sink_to(receiver) as sink:
+            events = metric(), metric(name="x" * 100), metric("timer", value=-1), metric("timer", value=1e308)
+            error = refused(sink, deliver(*events))
+        assert not error.retryable
+        assert error.rejected == {
             1: f"the counter {'x' * 100} does not fit into a statsd datagram",
             2: "$.payload.value: a timer cannot be -1 seconds",
             3: "the timer record_count does not fit into a statsd datagram",
         }
-        assert refusal.value.remaining == []
+        assert error.remaining == []
         assert receiver.lines() == ["record_count:1|c"]
 
 
@@ -214,13 +201,12 @@ class TestTrouble:
         with sink_to(host="127.0.0.1", port=free_port()) as sink:
             port = sink._config.port
             for _ in range(2):
-                with pytest.raises(SinkError) as refusal:
-                    sink.write(deliveries(metric(), Event.new("a", {}), metric()))
-                assert str(refusal.value) == f"127.0.0.1:{port}: nobody listens there"
-                assert refusal.value.retryable
-                assert refusal.value.remaining == [0, 2]
+                error = refused(sink, deliver(metric(), Event.new("a", {}), metric()))
+                assert str(error) == f"127.0.0.1:{port}: nobody listens there"
+                assert error.retryable
+                assert error.remaining == [0, 2]
             late = Receiver(address=("127.0.0.1", port))
-            sink.write(deliveries(metric(value=7)))
+            sink.write(deliver(metric(value=7)))
             assert late.lines() == ["record_count:7|c"]
             late.socket.close()
 
@@ -237,10 +223,9 @@ class TestTrouble:
                 send(data)
 
             sink._send = send_and_go
-            with pytest.raises(SinkError) as refusal:
-                sink.write(deliveries(*(metric(name="x" * 40, value=number) for number in range(4))))
+            error = refused(sink, deliver(*(metric(name="x" * 40, value=number) for number in range(4))))
         assert len(sent) == 2
-        assert refusal.value.remaining == [2, 3]
+        assert error.remaining == [2, 3]
 
     def test_of_a_names_addresses_the_one_that_answers_is_taken(self, receiver, monkeypatch):
         """Given localhost with an IPv6 address first, at which nobody listens, then the IPv4 one gets the metrics."""
@@ -250,8 +235,8 @@ class TestTrouble:
         ]
         monkeypatch.setattr("socket.getaddrinfo", lambda *_, **__: list(addresses))
         with sink_to(host="localhost", port=receiver.port) as sink:
-            sink.write(deliveries(metric()))
-            sink.write(deliveries(metric(value=2)))
+            sink.write(deliver(metric()))
+            sink.write(deliver(metric(value=2)))
         assert receiver.lines() == ["record_count:1|c", "record_count:2|c"]
 
     def test_a_name_that_cannot_be_resolved_is_said(self):
@@ -264,7 +249,7 @@ class TestTrouble:
     def test_ipv6(self):
         receiver = Receiver(socket.AF_INET6, ("::1", 0))
         with sink_to(host="::1", port=receiver.port) as sink:
-            sink.write(deliveries(metric()))
+            sink.write(deliver(metric()))
         assert receiver.lines() == ["record_count:1|c"]
         receiver.socket.close()
         assert StatsdSinkConfig(host="::1").name == "statsd [::1]:8125"

@@ -2,24 +2,16 @@ import errno
 import fcntl
 import gzip
 import os
-from datetime import datetime, timezone
 
 import pytest
 
 from balog.common.errors import ConfigError
-from balog.event import Event, encode
-from balog.sinks import Delivery, SinkError
+from balog.sinks import SinkError
 from balog.sinks import store as store_module
 from balog.sinks.archive import store_part as part_module
 from balog.sinks.store import StoreSinkConfig
-
-
-def deliveries(count, day=20):
-    events = [
-        Event.new("a.b", {"n": n, "pad": os.urandom(50).hex()}, timestamp=datetime(2026, 11, day, tzinfo=timezone.utc))
-        for n in range(count)
-    ]
-    return [Delivery(event, encode(event)) for event in events]
+from tests.sinks.archives import deliveries, killed
+from tests.stand_ins.batches import refused
 
 
 def build(root, **more):
@@ -51,38 +43,12 @@ def test_many_days_at_once_do_not_hold_many_files_open(tmp_path):
     assert len(lines(tmp_path)) == 28
 
 
-def test_what_a_killed_writer_left_is_finished_by_the_next(tmp_path):
-    """Given a writer that died in the middle of a block, then every batch that it had confirmed is in a whole file."""
-    child = os.fork()
-    if child == 0:
-        sink = build(tmp_path)
-        sink.write(deliveries(1000))
-        sink.write(deliveries(1000))
-        part = next(tmp_path.rglob("*.part"))
-        with open(part, "ab") as file:
-            file.write(b"\x12\x34 torn")
-        os._exit(0)
-    os.waitpid(child, 0)
-    assert lines(tmp_path) == []
-    build(tmp_path).close()
-    assert len(lines(tmp_path)) == 2000
-    assert list(tmp_path.rglob(".*")) == []
-    build(tmp_path).close()
-    assert len(lines(tmp_path)) == 2000
-
-
 def test_a_killed_mender_is_no_loss_and_no_double(tmp_path, monkeypatch):
-    child = os.fork()
-    if child == 0:
-        build(tmp_path).write(deliveries(10))
-        os._exit(0)
-    os.waitpid(child, 0)
+    killed(lambda: build(tmp_path).write(deliveries(10)))
     part = next(tmp_path.rglob("*.part"))
-    child = os.fork()
-    if child == 0:
-        monkeypatch.setattr(os, "rename", lambda a, b: os._exit(0))
-        build(tmp_path)
-    os.waitpid(child, 0)
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "rename", lambda a, b: os._exit(0))
+        killed(lambda: build(tmp_path))
     assert part.exists()
     orphan = part.read_bytes()
     build(tmp_path).close()
@@ -105,14 +71,16 @@ def test_a_full_disk_leaves_whole_batches_and_takes_the_batch_again(tmp_path, mo
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(part_module, "write_all", torn)
-    with pytest.raises(SinkError, match="No space left on device") as caught:
-        sink.write(batch)
-    assert caught.value.retryable
+    assert refused(sink, batch, "No space left on device").retryable
     monkeypatch.undo()
     sink.write(batch)
     sink.close()
     found = lines(tmp_path)
     assert len(found) == len(set(found)) == 200
+
+
+def refuse(old, new):
+    raise OSError(errno.EIO, "Input/output error")
 
 
 @pytest.mark.parametrize("topic", ["../up", "a/b", ".hidden", "", "a b"])
@@ -124,9 +92,6 @@ def test_a_topic_that_is_no_plain_name_is_refused(tmp_path, topic):
 def test_a_full_file_that_cannot_be_finished_is_not_a_failed_batch(tmp_path, monkeypatch):
     """Given a disk without room for a file's last bytes, then its events are there once when there is room again."""
     sink = build(tmp_path, max_file_bytes=1024)
-
-    def refuse(old, new):
-        raise OSError(errno.EIO, "Input/output error")
 
     with monkeypatch.context() as broken:
         broken.setattr(os, "rename", refuse)
@@ -142,9 +107,6 @@ def test_a_full_file_that_cannot_be_finished_is_not_a_failed_batch(tmp_path, mon
 def test_a_file_that_cannot_be_finished_at_the_end_is_finished_by_the_next(tmp_path, monkeypatch):
     sink = build(tmp_path)
     sink.write(deliveries(5))
-
-    def refuse(old, new):
-        raise OSError(errno.EIO, "Input/output error")
 
     with monkeypatch.context() as broken:
         broken.setattr(os, "rename", refuse)

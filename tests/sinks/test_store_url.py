@@ -3,7 +3,7 @@
 import gzip
 import json
 import os
-from datetime import datetime, timezone
+from datetime import datetime
 from hashlib import sha256
 
 import msgspec
@@ -12,34 +12,22 @@ import pytest
 from balog.common.storage import StorageError
 from balog.common.storage.local import LocalStorage
 from balog.delivery import Dispatcher
-from balog.event import Event, encode
-from balog.sinks import Delivery, Retrying, SinkError
+from balog.sinks import Retrying, SinkError
 from balog.sinks.archive import store_part
 from balog.sinks.store import StoreSinkConfig
+from tests.sinks.archives import deliveries, killed
+from tests.stand_ins.batches import refused
 from tests.waiting import wait_for
 
 
-def deliveries(count, day=20):
-    events = [
-        Event.new(
-            "a.b", {"n": n, "pad": os.urandom(50).hex()}, timestamp=datetime(2026, 11, day, 1, n % 60, tzinfo=UTC)
-        )
-        for n in range(count)
-    ]
-    return [Delivery(event, encode(event)) for event in events]
+def config(root, is_local=False, **more):
+    remote = root / "remote"
+    place = {"path": str(remote)} if is_local else {"url": remote.as_uri(), "staging": str(root / "staging")}
+    return StoreSinkConfig(**place, topic="t", **{"max_age": 60, **more})
 
 
-UTC = timezone.utc
-
-
-def config(root, **more):
-    return StoreSinkConfig(
-        url=(root / "remote").as_uri(), staging=str(root / "staging"), topic="t", **{"max_age": 60, **more}
-    )
-
-
-def build(root, **more):
-    sink = config(root, **more).build()
+def build(root, is_local=False, **more):
+    sink = config(root, is_local, **more).build()
     sink.open()
     return sink
 
@@ -83,9 +71,7 @@ def test_events_come_by_topic_and_date_with_a_manifest_for_each_file(tmp_path):
 
 @pytest.mark.parametrize("is_local", [False, True])
 def test_an_old_enough_file_becomes_visible_without_another_event(tmp_path, is_local):
-    local = StoreSinkConfig(path=str(tmp_path / "remote"), topic="t", max_age=0.1)
-    sink = (local if is_local else config(tmp_path, max_age=0.1)).build()
-    sink.open()
+    sink = build(tmp_path, is_local, max_age=0.1)
     sink.write(deliveries(5))
     wait_for(lambda: len(lines(tmp_path)) == 5)
     sink.close()
@@ -113,6 +99,16 @@ def refusing(monkeypatch):
     return Refusing(monkeypatch)
 
 
+def leave(root, refusing, batch, reason="503 Slow Down"):
+    """Write a batch that can't be uploaded to its end; afterwards the store takes files again."""
+    sink = build(root)
+    sink.write(batch)
+    with pytest.raises(SinkError, match=reason):
+        sink.close()
+    assert lines(root) == []
+    refusing.on = False
+
+
 def test_a_store_that_refuses_fails_no_batch_and_is_said_once(tmp_path, refusing, capsys):
     """Given a store that is down for a while, then batches are taken, one line says so, and later all is there once."""
     sink = build(tmp_path, max_file_bytes=1024, retry=Retrying(first=0.05, longest=0.1))
@@ -133,23 +129,14 @@ def test_a_store_that_refuses_fails_no_batch_and_is_said_once(tmp_path, refusing
 
 
 def test_what_could_not_be_uploaded_at_the_end_is_uploaded_by_the_next(tmp_path, refusing):
-    sink = build(tmp_path)
-    sink.write(deliveries(5, day=1) + deliveries(5, day=2))
-    with pytest.raises(SinkError, match="503 Slow Down; 2 files stay"):
-        sink.close()
-    assert lines(tmp_path) == []
-    refusing.on = False
+    leave(tmp_path, refusing, deliveries(5, day=1) + deliveries(5, day=2), "503 Slow Down; 2 files stay")
     build(tmp_path).close()
     assert len(lines(tmp_path)) == 10
     assert staged(tmp_path) == []
 
 
 def test_what_waits_is_uploaded_by_a_broker_that_gets_no_event(tmp_path, refusing):
-    sink = build(tmp_path)
-    sink.write(deliveries(10))
-    with pytest.raises(SinkError):
-        sink.close()
-    refusing.on = False
+    leave(tmp_path, refusing, deliveries(10))
     said = []
     dispatcher = Dispatcher([config(tmp_path)], said.append)
     wait_for(lambda: len(lines(tmp_path)) == 10)
@@ -177,33 +164,23 @@ def test_no_more_is_taken_than_may_wait(tmp_path, refusing, monkeypatch):
 
 
 @pytest.mark.parametrize("step", ["rename data", "rename manifest", "uploaded", "unlinked"])
-@pytest.mark.parametrize("local", [False, True])
-def test_a_writer_killed_at_any_step_of_finishing_loses_and_doubles_nothing(tmp_path, step, local):
-    def make():
-        if local:
-            return StoreSinkConfig(path=str(tmp_path / "remote"), topic="t", max_age=60).build()
-        return config(tmp_path).build()
-
-    child = os.fork()
-    if child == 0:
+@pytest.mark.parametrize("is_local", [False, True])
+def test_a_writer_killed_at_any_step_of_finishing_loses_and_doubles_nothing(tmp_path, step, is_local):
+    def write():
         kill_at(step)
-        sink = make()
-        sink.open()
+        sink = build(tmp_path, is_local)
         sink.write(deliveries(10))
         sink.close()
-        os._exit(0)
-    os.waitpid(child, 0)
+
+    killed(write)
     for _ in range(2):
-        sink = make()
-        sink.open()
-        sink.close()
+        build(tmp_path, is_local).close()
     assert len(lines(tmp_path)) == 10
     (manifest,) = manifests(tmp_path)
     (file,) = tmp_path.glob("remote/t/date=*/[!.]*")
     assert manifest["events"] == 10
     assert manifest["sha256"] == sha256(file.read_bytes()).hexdigest()
-    if not local:
-        assert staged(tmp_path) == []
+    assert staged(tmp_path) == []
     assert list(tmp_path.rglob(".*")) == []
 
 
@@ -230,15 +207,14 @@ def kill_at(step):
 
 def test_an_upload_that_was_done_is_not_done_again(tmp_path, monkeypatch):
     """Given a writer that died after its upload, then the next finds the file there and sends only the manifest."""
-    child = os.fork()
-    if child == 0:
-        kill_at("unlinked")
-        sink = config(tmp_path).build()
+
+    def write():
         os.unlink = lambda *_: os._exit(0)
-        sink.open()
+        sink = build(tmp_path)
         sink.write(deliveries(10))
         sink.close()
-    os.waitpid(child, 0)
+
+    killed(write)
     sent = []
     upload = LocalStorage.upload
     monkeypatch.setattr(
@@ -262,11 +238,7 @@ def test_two_at_once_share_a_staging_folder(tmp_path):
 
 
 def test_what_waits_for_one_place_is_not_sent_to_another(tmp_path, refusing):
-    sink = build(tmp_path)
-    sink.write(deliveries(5))
-    with pytest.raises(SinkError):
-        sink.close()
-    refusing.on = False
+    leave(tmp_path, refusing, deliveries(5))
     other = StoreSinkConfig(url=(tmp_path / "other").as_uri(), staging=str(tmp_path / "staging"), topic="t").build()
     other.open()
     other.close()
@@ -320,10 +292,9 @@ def test_of_a_batch_of_several_days_only_what_was_not_written_comes_again(tmp_pa
 
     with monkeypatch.context() as broken:
         broken.setattr(os, "fsync", fail_second)
-        with pytest.raises(SinkError, match="No space left") as caught:
-            sink.write(batch)
-    assert caught.value.remaining == [5, 6, 7, 8, 9]
-    sink.write([batch[index] for index in caught.value.remaining])
+        error = refused(sink, batch, "No space left")
+    assert error.remaining == [5, 6, 7, 8, 9]
+    sink.write([batch[index] for index in error.remaining])
     sink.close()
     assert sorted(lines(tmp_path)) == sorted(body for _, body in batch)
 
@@ -342,24 +313,23 @@ def test_a_folder_that_cannot_be_synced_does_not_end_the_sink(tmp_path, monkeypa
     assert len(manifests(tmp_path)) == 2
 
 
-def test_what_a_killed_writer_staged_is_uploaded_by_the_next(tmp_path):
-    child = os.fork()
-    if child == 0:
-        sink = config(tmp_path).build()
-        sink._folder.mkdir(parents=True)
-        sink.write(deliveries(100))
-        sink.write(deliveries(100))
-        part = next(tmp_path.rglob("*.part"))
-        with open(part, "ab") as file:
-            file.write(b"\x12\x34 torn")
-        os._exit(0)
-    os.waitpid(child, 0)
-    assert lines(tmp_path) == []
-    build(tmp_path).close()
+@pytest.mark.parametrize("is_local", [False, True])
+def test_what_a_killed_writer_left_is_finished_by_the_next(tmp_path, is_local):
+    """Given a writer that died in the middle of a block, then every batch that it had confirmed is in a whole file."""
 
-    assert len(lines(tmp_path)) == 200
+    def write():
+        sink = build(tmp_path, is_local)
+        sink.write(deliveries(1000))
+        sink.write(deliveries(1000))
+        with open(next(tmp_path.rglob("*.part")), "ab") as file:
+            file.write(b"\x12\x34 torn")
+
+    killed(write)
+    assert lines(tmp_path) == []
+    for _ in range(2):
+        build(tmp_path, is_local).close()
+        assert len(lines(tmp_path)) == 2000
     (manifest,) = manifests(tmp_path)
-    assert manifest["events"] == 200
+    assert manifest["events"] == 2000
     assert staged(tmp_path) == []
-    build(tmp_path).close()
-    assert len(lines(tmp_path)) == 200
+    assert list(tmp_path.rglob(".*")) == []

@@ -25,44 +25,30 @@ def keys(monkeypatch):
         monkeypatch.setenv(f"HOOK_KEY_{number}", key)
 
 
-@pytest.fixture
-def sinks():
-    made = []
-
-    def make(config):
-        made.append(config.build())
-        made[-1].open()
-        return made[-1]
-
-    yield make
-    for sink in made:
-        sink.close()
-
-
 def signed(*numbers):
     return tuple(Secret(env=f"HOOK_KEY_{number}") for number in numbers)
 
 
 class TestRequests:
-    def test_an_event_a_request(self, http_server, sinks):
+    def test_an_event_a_request(self, http_server, opened):
         batch = deliveries({"cls_type": "x", "text": "größe"}, {"n": 2})
-        sinks(WebhookSinkConfig(url=f"{http_server.url}/hook/?k=1")).write(batch)
+        opened(WebhookSinkConfig(url=f"{http_server.url}/hook/?k=1")).write(batch)
         assert [request.body for request in http_server.requests] == [body for _, body in batch]
         assert [request.headers["webhook-id"] for request in http_server.requests] == ids(batch)
         assert {request.path for request in http_server.requests} == {"/hook/?k=1"}
         assert {request.headers["Content-Type"] for request in http_server.requests} == {"application/json"}
         assert http_server.connections == 1
 
-    def test_a_batch_a_request_as_an_array(self, http_server, sinks):
+    def test_a_batch_a_request_as_an_array(self, http_server, opened):
         batch = numbered(100)
-        sinks(WebhookSinkConfig(url=http_server.url, per="batch")).write(batch)
+        opened(WebhookSinkConfig(url=http_server.url, per="batch")).write(batch)
         [request] = http_server.requests
         assert json.loads(request.body) == [json.loads(body) for _, body in batch]
         assert request.headers["Content-Type"] == "application/json"
 
-    def test_a_batch_has_the_same_id_when_it_comes_again_and_another_has_another(self, http_server, sinks):
+    def test_a_batch_has_the_same_id_when_it_comes_again_and_another_has_another(self, http_server, opened):
         http_server.will(Answer(503))
-        sink = sinks(WebhookSinkConfig(url=http_server.url, per="batch"))
+        sink = opened(WebhookSinkConfig(url=http_server.url, per="batch"))
         batch, other = numbered(3), numbered(3)
         refused(sink, batch)
         sink.write(batch)
@@ -70,25 +56,25 @@ class TestRequests:
         first, again, another = [request.headers["webhook-id"] for request in http_server.requests]
         assert first == again != another
 
-    def test_headers_plain_and_secret(self, http_server, sinks, tmp_path):
+    def test_headers_plain_and_secret(self, http_server, opened, tmp_path):
         (tmp_path / "token").write_text("Bearer t0ken\n")
         headers = {"X-Team": "data", "Authorization": Secret(file=str(tmp_path / "token"))}
-        sinks(WebhookSinkConfig(url=http_server.url, headers=headers)).write(numbered(1))
+        opened(WebhookSinkConfig(url=http_server.url, headers=headers)).write(numbered(1))
         sent = http_server.requests[0].headers
         assert (sent["X-Team"], sent["Authorization"]) == ("data", "Bearer t0ken")
 
-    def test_the_url_may_be_a_secret(self, http_server, sinks, monkeypatch):
+    def test_the_url_may_be_a_secret(self, http_server, opened, monkeypatch):
         monkeypatch.setenv("HOOK_URL", f"{http_server.url}/services/T000/B000/s3cret-s3cret-s3cret")
         http_server.respond = lambda request: Answer(403, request.path.encode())
         config = WebhookSinkConfig(url=Secret(env="HOOK_URL"))
         assert config.name == "webhook $HOOK_URL"
-        assert "s3cret" not in str(refused(sinks(config), numbered(1)))
+        assert "s3cret" not in str(refused(opened(config), numbered(1)))
 
 
 class TestSignatures:
     @pytest.mark.parametrize("options", [{}, {"per": "batch"}])
-    def test_the_reference_library_verifies_them(self, http_server, sinks, options):
-        sinks(WebhookSinkConfig(url=http_server.url, secrets=signed(0), **options)).write(
+    def test_the_reference_library_verifies_them(self, http_server, opened, options):
+        opened(WebhookSinkConfig(url=http_server.url, secrets=signed(0), **options)).write(
             deliveries({"text": "größe\n"})
         )
         [request] = http_server.requests
@@ -110,16 +96,16 @@ class TestSignatures:
         read = standardwebhooks.Webhook(KEYS[0]).verify(request.body, dict(request.headers))
         assert read["payload"] == payload
 
-    def test_each_of_several_keys_signs(self, http_server, sinks):
+    def test_each_of_several_keys_signs(self, http_server, opened):
         """Given a new key beside the old one, then receivers with either take what comes."""
-        sinks(WebhookSinkConfig(url=http_server.url, secrets=signed(0, 1))).write(numbered(1))
+        opened(WebhookSinkConfig(url=http_server.url, secrets=signed(0, 1))).write(numbered(1))
         [request] = http_server.requests
         assert len(request.headers["webhook-signature"].split()) == 2
         for key in KEYS:
             standardwebhooks.Webhook(key).verify(request.body, dict(request.headers))
 
-    def test_without_a_key_nothing_is_signed(self, http_server, sinks):
-        sinks(WebhookSinkConfig(url=http_server.url)).write(numbered(1))
+    def test_without_a_key_nothing_is_signed(self, http_server, opened):
+        opened(WebhookSinkConfig(url=http_server.url)).write(numbered(1))
         assert http_server.requests[0].headers["webhook-signature"] is None
 
     @pytest.mark.parametrize(
@@ -139,9 +125,9 @@ class TestSignatures:
 
 
 class TestRefusals:
-    def test_what_is_left_after_trouble_is_told(self, http_server, sinks):
+    def test_what_is_left_after_trouble_is_told(self, http_server, opened):
         http_server.will(Answer(), Answer(), Answer(429, headers={"Retry-After": "9"}))
-        sink = sinks(WebhookSinkConfig(url=http_server.url))
+        sink = opened(WebhookSinkConfig(url=http_server.url))
         batch = numbered(4)
         error = refused(sink, batch)
         assert (error.retryable, error.retry_after, list(error.remaining)) == (True, 9, [2, 3])
@@ -149,9 +135,9 @@ class TestRefusals:
         got = [request.headers["webhook-id"] for request in http_server.requests]
         assert got == [ids(batch)[index] for index in (0, 1, 2, 2, 3)]
 
-    def test_a_refused_batch_is_given_back_to_look_for_the_event_in_it(self, http_server, sinks):
+    def test_a_refused_batch_is_given_back_to_look_for_the_event_in_it(self, http_server, opened):
         http_server.will(Answer(400))
-        error = refused(sinks(WebhookSinkConfig(url=http_server.url, per="batch")), numbered(3))
+        error = refused(opened(WebhookSinkConfig(url=http_server.url, per="batch")), numbered(3))
         assert not error.retryable
         assert (dict(error.rejected), error.remaining) == ({}, None)
 

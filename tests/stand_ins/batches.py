@@ -27,9 +27,18 @@ PAYLOADS = st.one_of(
 )
 
 
-def batch_of(*payloads: Any, channel: str = "a.b", **changes: Any) -> list[Delivery]:
-    events = [Event.new(channel, payload, **changes) for payload in payloads]
+def deliver(*events: Event) -> list[Delivery]:
+    """Return events as a sink gets them."""
     return [Delivery(event, encode(event)) for event in events]
+
+
+def metric(kind: str = "counter", name: str = "record_count", value: Any = 1, **tags: Any) -> Event:
+    payload = {"cls_type": "metric", "type": kind, "metric": name, "value": value, "tags": tags}
+    return Event.new("a.metric", payload)
+
+
+def batch_of(*payloads: Any, channel: str = "a.b", **changes: Any) -> list[Delivery]:
+    return deliver(*(Event.new(channel, payload, **changes) for payload in payloads))
 
 
 def numbered(count: int, **changes: Any) -> list[Delivery]:
@@ -40,9 +49,10 @@ def ids(batch: list[Delivery]) -> list[str]:
     return [event.header.id for event, _ in batch]
 
 
-def refused(sink: Sink, batch: list[Delivery]) -> SinkError:
-    """Write a batch that a sink refuses, and return the error, which is one line."""
+def refused(sink: Sink, batch: list[Delivery], says: str = "") -> SinkError:
+    """Write a batch that a sink refuses, and return the error, which is one line with this text."""
     with pytest.raises(SinkError) as caught:
         sink.write(batch)
     assert "\n" not in str(caught.value)
+    assert says in str(caught.value)
     return caught.value
