@@ -24,13 +24,13 @@ from balog.tap.errors import SourceError, TapError
 from balog.tap.http import Client, Policy
 from balog.testing import capture_events
 from tests.stand_ins.http_server import Answer, HttpStandIn, Request
+from tests.waiting import Clock
 
 
 class Source:
-    """Gives token-1, token-2 …; or fails with what is in ``trouble``. Its clock stands still until it is moved."""
+    """Gives token-1, token-2 …; or fails with what is in ``trouble``."""
 
     def __init__(self) -> None:
-        self.now = 1000.0
         self.asked = 0
         self.trouble: Exception | None = None
 
@@ -40,28 +40,25 @@ class Source:
             raise self.trouble
         return f"token-{self.asked}"
 
-    def clock(self) -> float:
-        return self.now
-
 
 @pytest.fixture
 def source() -> Source:
     return Source()
 
 
-def test_it_is_asked_for_again_when_old(source: Source) -> None:
-    credential = Credential(source, 25 * 60, clock=source.clock)
+def test_it_is_asked_for_again_when_old(source: Source, clock: Clock) -> None:
+    credential = Credential(source, 25 * 60, clock=clock)
     assert credential() == "token-1"
-    source.now += 25 * 60 - 1
+    clock.now += 25 * 60 - 1
     assert credential() == "token-1"
-    source.now += 1
+    clock.now += 1
     assert credential() == "token-2"
 
 
-def test_a_refresh_that_fails_leaves_the_old_one_until_it_ends(source: Source) -> None:
-    credential = Credential(source, 25 * 60, clock=source.clock)
+def test_a_refresh_that_fails_leaves_the_old_one_until_it_ends(source: Source, clock: Clock) -> None:
+    credential = Credential(source, 25 * 60, clock=clock)
     credential()
-    source.now += 26 * 60
+    clock.now += 26 * 60
     source.trouble = ConnectionResetError(104, "Connection reset by peer", "token=s3cret")
     with capture_events() as captured:
         assert credential() == "token-1"
@@ -71,10 +68,10 @@ def test_a_refresh_that_fails_leaves_the_old_one_until_it_ends(source: Source) -
     assert event.header.level == "WARNING"
     assert "Connection reset by peer" in event.payload["message"]
     assert "s3cret" not in event.payload["message"]
-    source.now += 11
+    clock.now += 11
     source.trouble = None
     assert credential() == "token-3"
-    source.now += 31 * 60
+    clock.now += 31 * 60
     source.trouble = ValueError("token=s3cret")
     with pytest.raises(SourceError, match="could not be fetched: ValueError") as caught:
         credential()
@@ -82,20 +79,19 @@ def test_a_refresh_that_fails_leaves_the_old_one_until_it_ends(source: Source) -
     assert "s3cret" not in str(caught.value)
 
 
-def test_threads_go_on_with_the_old_one_while_one_asks() -> None:
+def test_threads_go_on_with_the_old_one_while_one_asks(clock: Clock) -> None:
     asking, go_on = threading.Event(), threading.Event()
-    now = [0.0]
-    given = iter(["old", "new"])
+    given, start = iter(["old", "new"]), clock.now
 
     def slow() -> str:
-        if now[0]:
+        if clock.now > start:
             asking.set()
             assert go_on.wait(10)
         return next(given)
 
-    credential = Credential(slow, 10, clock=lambda: now[0])
+    credential = Credential(slow, 10, clock=clock)
     credential()
-    now[0] = 11
+    clock.now += 11
     with ThreadPoolExecutor(1) as pool:
         asked = pool.submit(credential)
         assert asking.wait(10)
@@ -233,20 +229,19 @@ def test_a_token_endpoint_that_is_down_is_retryable(server: HttpStandIn) -> None
 
 
 def test_a_token_endpoint_that_is_slow_or_gone_keeps_nobody_waiting_while_the_token_is_good(
-    server: HttpStandIn,
+    server: HttpStandIn, clock: Clock
 ) -> None:
-    now = [0.0]
     server.respond = lambda request: Answer(200, b'{"access_token":"x","expires_in":60}')
     client = Client(server.url, policy=Policy(tries=1), timeout=0.2)
-    token = Credential(refresher(server, client=client), clock=lambda: now[0])
+    token = Credential(refresher(server, client=client), clock=clock)
     assert token() == "x"
-    now[0] = 55
+    clock.now += 55
     server.respond = lambda request: Answer(trouble="hang")
     assert token() == "x"  # after one timeout
     server.stop()
-    now[0] = 59
+    clock.now += 4
     assert token() == "x"  # without another try
-    now[0] = 70
+    clock.now += 11
     with pytest.raises(SourceError, match=r"no response from .*: Connection refused") as caught:
         token()
     assert caught.value.retryable

@@ -256,7 +256,7 @@ def test_a_parent_without_the_field_of_a_path_fails_the_child() -> None:
     [(7.0, "7"), (Decimal("12.00"), "12"), (1.5, "1.5"), ("a/b", "a%2Fb"), ("", "''"), (".", "'.'"), ("..", "'..'")],
 )
 def test_values_of_a_path(value: Any, segment: str) -> None:
-    values = Values(None, None, {"id": value})  # type: ignore[arg-type]
+    values = Values(None, {"id": value})  # type: ignore[arg-type]
     if segment.startswith("'"):
         with pytest.raises(SourceError, match=re.escape(f"'p/{{id}}' needs 'id': {segment} can't be part of a path")):
             Template("p/{id}").fill_path(values)
@@ -264,9 +264,10 @@ def test_values_of_a_path(value: Any, segment: str) -> None:
         assert Template("p/{id}").fill_path(values) == f"p/{segment}"
 
 
-def rest(**settings: Any) -> Callable[[], Any]:
+def rest(has_client: bool = True, **settings: Any) -> Callable[[], Any]:
     def declare() -> Any:
         tap = tap_of(None, site="")
+        tap.make_client = tap.make_client if has_client else None
         tap.add(RestStream("rows", **{"path": "rows", "schema": {"type": "object"}, **settings}))
         tap.link()
 
@@ -278,12 +279,6 @@ def in_class(**body: Any) -> Callable[[], Any]:
         tap_of(None).stream("rows")(type("Rows", (RestStream,), {"__module__": __name__, "path": "rows", **body}))
 
     return declare
-
-
-def clientless() -> None:
-    tap = Tap("tap-rest")
-    tap.add(RestStream("rows", path="rows", schema={"type": "object"}))
-    tap.link()
 
 
 @pytest.mark.parametrize(
@@ -318,7 +313,7 @@ def clientless() -> None:
         (rest(replaces=True, replication_key="x"), "replaces= is for streams without replication_key"),
         (rest(for_each=list, bookmark_of=lambda record: 1), "for_each= and bookmark_of= exclude each other"),
         (rest(for_each=lambda nobody: []), "its function has a parameter 'nobody'"),
-        (clientless, "sends requests; declare the tap's client with @tap.client"),
+        (rest(has_client=False), "sends requests; declare the tap's client with @tap.client"),
     ],
 )
 def test_wrong_settings_are_refused_before_anything_runs(declare: Callable[[], Any], reason: str) -> None:
@@ -385,32 +380,9 @@ def test_for_each_item_has_a_bookmark_of_its_own() -> None:
     assert second.ids() == [0, 0, 0]
 
 
-def accounts_tap(list_accounts: Callable[..., Any], seen: list[Any], **settings: Any) -> Tap:
-    tap = Tap("tap-accounts")
-
-    @tap.sync("orders", for_each=list_accounts, key_properties=["id"], replication_key="updated", **settings)
-    def orders(item: int, context: Any) -> Any:
-        seen.append((item, context.bookmark))
-        yield {"id": item, "updated": f"2026-01-0{item}T00:00:00Z"}
-
-    return tap
-
-
-@pytest.mark.parametrize(("settings", "name"), [({}, "orders"), ({"each_name": "shops"}, "shops")])
-def test_bookmarks_of_items_stay_when_the_function_has_another_name(settings: dict[str, Any], name: str) -> None:
-    def accounts() -> list[int]:
-        return [1, 2]
-
-    seen: list[Any] = []
-    first = sync(accounts_tap(accounts, seen, **settings))
-    expected = {str(id): {"updated": f"2026-01-0{id}T00:00:00Z"} for id in (1, 2)}
-    assert first.state["bookmarks"]["orders"] == {name: expected, "updated": "2026-01-02T00:00:00Z"}
-    sync(accounts_tap(lambda: [1, 2], seen, **settings), first.state)
-    assert seen[2:] == [(1, "2026-01-01T00:00:00Z"), (2, "2026-01-02T00:00:00Z")]
-
-
-def test_keys_of_a_state_that_nothing_uses_are_a_warning_and_stay() -> None:
-    tap = accounts_tap(lambda: [1], [])
+def test_keys_of_a_state_that_nothing_uses_are_a_warning_and_stay(tap: Tap) -> None:
+    settings: Any = {"key_properties": ["id"], "replication_key": "updated"}
+    tap.sync("orders", for_each=lambda: [1], **settings)(lambda item: [{"id": item, "updated": "2026-01-01T00:00:00Z"}])
 
     @tap.stream("notes")
     def notes(context: Any) -> Any:
@@ -428,8 +400,7 @@ def test_keys_of_a_state_that_nothing_uses_are_a_warning_and_stay() -> None:
     assert ran.state["bookmarks"]["notes"]["count"] == 2
 
 
-def test_sync_sets_the_function_of_a_declared_stream() -> None:
-    tap = Tap("tap-sync")
+def test_sync_sets_the_function_of_a_declared_stream(tap: Tap) -> None:
     tap.add(Stream("rows", key_properties=["id"]))
 
     @tap.sync("rows")

@@ -76,6 +76,16 @@ def test_a_new_one_begins_at_the_start_date(run: Run, shop: Shop) -> None:
     assert states(second)[-1]["accounts"] == {**BOTH, "c": {"updated": "2026-11-02T00:00:00Z"}}
 
 
+@pytest.mark.parametrize("name", ["orders", "shops"])
+def test_they_are_under_the_stream_s_name_or_their_own_whatever_the_function_is_called(
+    run: Run, shop: Shop, name: str
+) -> None:
+    each_name = None if name == "orders" else name
+    first = run(each_name=each_name)
+    assert first.state["bookmarks"]["orders"] == {name: BOTH, "updated": "2026-11-21T00:00:00Z"}
+    assert run(first.state, each=lambda: shop.accounts(), each_name=each_name).ids() == [2, 4]
+
+
 def test_one_that_fails_goes_on_at_its_old_bookmark(run: Run, shop: Shop) -> None:
     shop.broken = "b"
     first = run()

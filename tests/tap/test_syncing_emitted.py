@@ -181,9 +181,7 @@ class TestPages:
 
         assert (first.ids(), second.ids()) == ([*self.LINES], [120])
 
-    def test_a_checkpoint_says_that_all_came(self) -> None:
-        tap = Tap("tap-graph")
-
+    def test_a_checkpoint_says_that_all_came(self, tap: Tap) -> None:
         @tap.stream("orders", replication_key="updated")
         def orders(context: Any) -> Any:
             yield [{"id": 1, "updated": at_day(1)}]
@@ -195,8 +193,7 @@ class TestPages:
         assert sync(tap).states[1]["bookmarks"]["orders"] == {"updated": at_day(1)}
 
 
-def test_what_a_substream_gives_has_its_bookmark_too() -> None:
-    tap = Tap("tap-graph")
+def test_what_a_substream_gives_has_its_bookmark_too(tap: Tap) -> None:
     accounts = tap.stream("accounts")(lambda: [{"id": 1}, {"id": 2}])
 
     @accounts.substream("orders")

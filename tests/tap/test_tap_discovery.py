@@ -53,7 +53,7 @@ class Source:
 
 def make(source: Source, **settings: Any) -> Tap:
     """A tap with one declared stream and those that the source has."""
-    tap = Tap("tap-base")
+    tap = Tap("tap-cool")
     tap.calls = []  # type: ignore[attr-defined]
     tap.client(lambda config: source)
 
@@ -136,9 +136,7 @@ class TestFound:
 
         assert Ran(capfd, tap, "--catalog", written(tmp_path, catalog), "--state", state).code == 0
 
-    def test_functions_are_readers_and_arguments_too(self, capfd: Any) -> None:
-        tap = Tap("tap-base")
-
+    def test_functions_are_readers_and_arguments_too(self, capfd: Any, tap: Tap) -> None:
         def read(config: Any, context: Any) -> Any:
             yield {"id": len(context.stream), "name": "", "changed": 0}
 
@@ -200,7 +198,7 @@ class TestFailures:
 
         ran = Ran(capfd, tap, "--catalog", written(tmp_path, catalog))
         assert (ran.code, ran.out) == (1, "")
-        assert complaints(ran) == ["tap-base: @tap.discover: ConnectionError: refused"]
+        assert complaints(ran) == ["tap-cool: @tap.discover: ConnectionError: refused"]
 
     def test_a_selected_stream_that_has_gone_fails_the_run(self, capfd: Any, tmp_path: Path) -> None:
         catalog = selected(json.loads(Ran(capfd, make(Source("orders")), "--discover").out), "declared", "orders")
@@ -227,8 +225,7 @@ class TestFailures:
         assert reason in complaints(ran)[0]
 
     @pytest.mark.parametrize("result", ["orders", [{"name": "orders"}]])
-    def test_what_is_not_a_stream_is_refused(self, capfd: Any, result: Any) -> None:
-        tap = Tap("tap-base")
+    def test_what_is_not_a_stream_is_refused(self, capfd: Any, result: Any, tap: Tap) -> None:
         tap.discover(lambda: result)
 
         ran = Ran(capfd, tap, "--discover")
@@ -236,9 +233,8 @@ class TestFailures:
         assert (ran.code, len(complaints(ran))) == (1, 1)
         assert "expected " in complaints(ran)[0]
 
-    def test_streams_without_end_are_refused(self, capfd: Any, monkeypatch: Any) -> None:
+    def test_streams_without_end_are_refused(self, capfd: Any, monkeypatch: Any, tap: Tap) -> None:
         monkeypatch.setattr("balog.tap.streams.discovery.MAX_STREAMS", 50)
-        tap = Tap("tap-base")
 
         @tap.discover
         def find() -> Any:
@@ -252,25 +248,24 @@ class TestFailures:
         assert "it finds more than 50 streams" in complaints(ran)[0]
 
     def test_an_invalid_config_is_reported_when_discovery_needs_it(self, capfd: Any) -> None:
-        tap = Tap("tap-base", config_spec=["url"])
+        tap = Tap("tap-cool", config_spec=["url"])
         tap.discover(lambda config: [])
 
         ran = Ran(capfd, tap, "--discover")
 
         assert (ran.code, complaints(ran)) == (
             2,
-            ["tap-base: config: $: the field 'url' is missing; set it in --config or TAP_BASE_URL"],
+            ["tap-cool: config: $: the field 'url' is missing; set it in --config or TAP_COOL_URL"],
         )
 
-    def test_wrong_parameters_and_a_second_function_are_refused_at_the_declaration(self) -> None:
-        tap = Tap("tap-base")
+    def test_wrong_parameters_and_a_second_function_are_refused_at_the_declaration(self, tap: Tap) -> None:
         with pytest.raises(TapError, match=r"parameter 'parent'; it may ask for client, config, context"):
             tap.discover(lambda parent: [])
         tap.discover(list)
         with pytest.raises(TapError, match="the tap has one already"):
             tap.discover(list)
         with pytest.raises(TapError, match="has no method 'records'"):
-            Tap("tap-base").discover(reader=dict)(list)
+            Tap("tap-cool").discover(reader=dict)(list)
 
     def test_a_name_that_only_a_declaration_has_is_a_warning(self, capfd: Any) -> None:
         tap = make(Source("orders"))
@@ -285,8 +280,7 @@ class TestFailures:
 class TestLateDeclarations:
     @pytest.mark.parametrize("is_discovery", [True, False])
     @pytest.mark.parametrize("kind", ["stream", "add", "schema", "substream", "discover"])
-    def test_the_client_cannot_declare(self, capfd: Any, kind: str, is_discovery: bool) -> None:
-        tap = Tap("tap-base")
+    def test_the_client_cannot_declare(self, capfd: Any, kind: str, is_discovery: bool, tap: Tap) -> None:
         first = tap.stream("first", schema=(lambda client, name: client() and ROW) if is_discovery else ROW)(
             lambda client: []
         )
@@ -324,8 +318,7 @@ class TestSettings:
         with pytest.raises(TapError, match="has a replication_key and replication_keys; set one of them"):
             Table("orders", schema=ROW, replication_key="changed", replication_keys=["changed"])
 
-    def test_replication_keys_must_be_in_the_schema(self, capfd: Any) -> None:
-        tap = Tap("tap-base")
+    def test_replication_keys_must_be_in_the_schema(self, capfd: Any, tap: Tap) -> None:
         tap.add(Table("orders", schema=ROW, replication_keys=["when"]))
 
         ran = Ran(capfd, tap, "--discover")
@@ -341,7 +334,7 @@ class TestSettings:
             return []
 
         for has_log in (True, False):
-            tap = Tap("tap-base")
+            tap = Tap("tap-cool")
             tap.add(Stream("orders", records=read, schema=ROW, has_log=has_log, replication_keys=["changed"]))
             catalog = json.loads(Ran(capfd, tap, "--discover").out)
             path = written(tmp_path, selected(catalog, "orders", replication_method="LOG_BASED"))

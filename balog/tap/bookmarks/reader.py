@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from decimal import Decimal
 from typing import Any
 
+import balog
 from balog.common.config import read
 from balog.common.errors import ConfigError, ConfigProblems
 from balog.tap.bookmarks.state import State
@@ -48,10 +49,7 @@ def state_of(document: Any, streams: Collection[str] | None, source: str = "", l
     value, path = _unwrapped(document)
     if not isinstance(value, dict):
         raise ConfigError(f"expected a state, an object, not {_kind(value)}", source, path)
-    if value and log is None:
-        import balog
-
-        log = balog.get_logger("balog.tap.bookmarks")
+    log = log or balog.get_logger("balog.tap.bookmarks")
     marks = value.get("bookmarks", {})
     if marks is None:
         marks = {}
@@ -112,25 +110,17 @@ def _singer(entry: dict[str, Any]) -> dict[str, Any]:
     if not _SDK_WORDS & entry.keys():
         return entry
     kept = {key: value for key, value in entry.items() if key not in _SDK_WORDS}
-    found = list(_sdk_values(entry))
-    keys = {key for key, _ in found}
-    values = [value for _, value in found]
+    partitions = entry.get("partitions")
+    parts = partitions if isinstance(partitions, list) and partitions else [entry]
+    members: list[Any] = [part if isinstance(part, dict) else {} for part in parts]
+    keys = {member.get("replication_key") for member in members}
+    values = [member.get("replication_key_value") for member in members]
     if len(keys) == 1 and None not in keys and None not in values:
         try:
             kept[keys.pop()] = min(values)
         except TypeError:  # partitions of several kinds
             pass
     return kept
-
-
-def _sdk_values(entry: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
-    partitions = entry.get("partitions")
-    if isinstance(partitions, list) and partitions:
-        for partition in partitions:
-            member = partition if isinstance(partition, dict) else {}
-            yield member.get("replication_key"), member.get("replication_key_value")
-    else:
-        yield entry.get("replication_key"), entry.get("replication_key_value")
 
 
 def _kind(value: Any) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from base64 import b64encode
 from collections.abc import Mapping
-from decimal import Decimal
 from typing import Any, ClassVar, NamedTuple
 from urllib.parse import quote_plus
 
@@ -181,11 +180,9 @@ def _token_of(found: Mapping[str, Any]) -> TokenAnswer:
 
 def _seconds_of(value: Any) -> float:
     """Return a time in seconds, which some servers write as a text; 0 if there is none."""
-    if not isinstance(value, (str, int, float, Decimal)) or isinstance(value, bool):
-        return 0
     try:
-        seconds = float(value)
-    except (ValueError, OverflowError):
+        seconds = 0.0 if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError, OverflowError):
         return 0
     return seconds if 0 < seconds < math.inf else 0
 

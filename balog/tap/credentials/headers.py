@@ -14,9 +14,11 @@ Text: TypeAlias = "str | Callable[[], str] | TokenGrant"
 """A text; a function that returns one, such as a ``Credential``; or an OAuth grant, which is made one."""
 
 
-def shared(credential: Text) -> str | Callable[[], str]:
-    """Return the credential; an OAuth grant as a ``Credential``, which all threads share."""
-    return Credential(credential) if isinstance(credential, TokenGrant) else credential
+def shared(credential: Text) -> Callable[[], str]:
+    """Return a function that returns the credential; an OAuth grant as a ``Credential``, which all threads share."""
+    if isinstance(credential, TokenGrant):
+        return Credential(credential)
+    return credential if callable(credential) else lambda: credential
 
 
 class Bearer:
@@ -37,11 +39,10 @@ class Bearer:
 
     def __call__(self) -> dict[str, str]:
         """Return the header."""
-        value = self._credential() if callable(self._credential) else self._credential
-        return {self._name: f"{self._before}{value}"}
+        return {self._name: f"{self._before}{self._credential()}"}
 
     def _refresh(self, used: Mapping[str, str]) -> None:
-        self._credential.refresh(used.get(self._name, "").removeprefix(self._before))  # type: ignore[union-attr]
+        self._credential.refresh(used.get(self._name, "").removeprefix(self._before))  # type: ignore[attr-defined]
 
     def __repr__(self) -> str:
         return f"<{self._name}: {self._before}…>"

@@ -24,10 +24,9 @@ class QueryKey:
 
     def sign(self, request: Request) -> Request:
         """Return the request with the key; it replaces one that the URL of a next page contains."""
-        value = self._credential() if callable(self._credential) else self._credential
         parts = urlsplit(request.url)
         others = [piece for piece in parts.query.split("&") if piece and _name_of(piece) != self._name]
-        query = "&".join([*others, f"{quote_plus(self._name)}={quote_plus(value)}"])
+        query = "&".join([*others, f"{quote_plus(self._name)}={quote_plus(self._credential())}"])
         return request._replace(url=parts._replace(query=query).geturl())
 
     def rejected(self, request: Request, status: int, headers: Mapping[str, str]) -> bool:

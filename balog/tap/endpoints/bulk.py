@@ -139,13 +139,9 @@ class BulkStream(EndpointStream):
         if self.parent is not None or self.for_each is not None:
             raise TapError(f"{self.title}: a bulk stream has one job, so it has no parent= and no for_each=")
         kind = type(self)
-        needs = {
-            "create": kind.create_job is BulkStream.create_job,
-            "poll": kind.poll_job is BulkStream.poll_job,
-        }
-        for setting, is_needed in needs.items():
-            if is_needed and not getattr(self, setting):
-                raise TapError(f"{self.title}: set {setting}=, or override {setting}_job")
+        for setting, method in (("create", "create_job"), ("poll", "poll_job")):
+            if getattr(kind, method) is getattr(BulkStream, method) and not getattr(self, setting):
+                raise TapError(f"{self.title}: set {setting}=, or override {method}")
         if kind.poll_job is BulkStream.poll_job and bool(self.parts) == bool(self.result):
             raise TapError(f"{self.title}: set parts= or result=, and not both")
         if both := {word.lower() for word in self.done} & {word.lower() for word in self.failed}:
@@ -162,7 +158,7 @@ class BulkStream(EndpointStream):
             context: the stream's context.
             key: the same in each run that creates this job.
         """
-        values = Values(context, context.config, None)
+        values = Values(context, None)
         headers = {self.key_header: key} if self.key_header else None
         answer = client.request(
             "POST",
@@ -190,7 +186,7 @@ class BulkStream(EndpointStream):
         Raises:
             SourceError: the answer has no status.
         """
-        values = Values(context, context.config, {"job": job})
+        values = Values(context, {"job": job})
         answer = client.request("GET", self.filled_path("poll", values), allow=(404, 410))
         if answer.status in (404, 410):
             return JobReport("lost", reason="the source does not know it any more")
@@ -297,7 +293,7 @@ class BulkStream(EndpointStream):
     def _digest(self, context: Context) -> str:
         """Return a digest of the request for a job, without the time."""
         templates = {name: self._parsed[name] for name in ("create", "body")}
-        values = Values(context, context.config, None)
+        values = Values(context, None)
         given = {name: values.get(name) for name in names_in(templates) if name != "now"}
         text = msgspec.json.encode([self.create, self.body, given], enc_hook=str)
         return hashlib.blake2b(text, digest_size=8, usedforsecurity=False).hexdigest()

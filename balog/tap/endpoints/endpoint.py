@@ -112,7 +112,7 @@ class EndpointStream(Stream):
         """
         if not self.from_parent:
             return items
-        given = Values(None, None, record)  # type: ignore[arg-type]
+        given = Values(None, record)  # type: ignore[arg-type]
         added = {name: given.get(path) for name, path in self.from_parent.items()}
         missing = [self.from_parent[name] for name, value in added.items() if value is None]
         if missing:

@@ -110,12 +110,10 @@ class GraphQLStream(EndpointStream):
         if self.schema == "inferred":
             raise TapError(f"{self.title}: schema='inferred': a query needs the names of fields; use graphql_type(…)")
 
-    def records(
-        self, client: Any, context: Context, config: Any, parent: Any = None, item: Any = None
-    ) -> Iterator[Any]:
+    def records(self, client: Any, context: Context, parent: Any = None, item: Any = None) -> Iterator[Any]:
         """Yield the records, a page at a time."""
         record = parent if item is None else item
-        values = Values(context, config, record)
+        values = Values(context, record)
         found = {parse_variable(name).name: value for name, value in self.filled("variables", values).items()}
         for each in self._variables.values():
             if each.type.endswith("!") and found.get(each.name) is None:

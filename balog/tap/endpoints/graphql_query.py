@@ -102,10 +102,9 @@ def selection_of(
                 f"the property {path!r} has no name of GraphQL; set fields={{{path!r}: …}} and another name"
             )
         step = parse_field(fields.get(path) or name)
-        part = FieldStep(name, step.name, step.arguments).text()
-        below = _object_of(inner)
-        part = part if below is None else f"{part} {selection_of(below, fields, (), f'{path}.')}"
-        names.append(part)
+        names.append(FieldStep(name, step.name, step.arguments).text())
+        if (below := _object_of(inner)) is not None:
+            names.append(selection_of(below, fields, (), f"{path}."))
     return f"{{ {' '.join(names) or '__typename'} }}"
 
 

@@ -69,7 +69,9 @@ class _TypeReader:
     def read(self, name: str) -> dict[str, Any] | None:
         """Return a type that has fields; None if there is none of this name."""
         if name not in self._types:
-            found = self._ask(name).get("__type")
+            document = {"query": _QUERY, "variables": {"name": name}}
+            answer = self._client.request("POST", self._path, json=document, is_repeatable=True, allow=(400, 422))
+            found = body_of(answer)["data"].get("__type")
             self._types[name] = found if isinstance(found, dict) and isinstance(found.get("fields"), list) else None
         return self._types[name]
 
@@ -104,9 +106,3 @@ class _TypeReader:
         if made is not None and is_nullable and isinstance(made.get("type"), str):
             made["type"] = ["null", made["type"]]
         return made
-
-    def _ask(self, name: str) -> dict[str, Any]:
-        document = {"query": _QUERY, "variables": {"name": name}}
-        answer = self._client.request("POST", self._path, json=document, is_repeatable=True, allow=(400, 422))
-        data: dict[str, Any] = body_of(answer)["data"]
-        return data

@@ -73,19 +73,19 @@ class RestStream(EndpointStream):
         if self.body is not None and self.verb != "POST":
             raise TapError(f"{self.title}: a body needs verb='POST'")
         try:
-            self._paging = _paging_of(self.paging)
+            self._paging = named_paging(self.paging) if isinstance(self.paging, str) else None
         except ValueError as error:
             raise TapError(f"{self.title}: paging={self.paging!r}: {error}") from None
+        if callable(self.paging):
+            self._paging = Paging(self.paging)
 
-    def records(
-        self, client: Any, context: Context, config: Any, parent: Any = None, item: Any = None
-    ) -> Iterator[Any]:
+    def records(self, client: Any, context: Context, parent: Any = None, item: Any = None) -> Iterator[Any]:
         """Yield the records, a page at a time."""
         with context.full_table() if self.replaces else nullcontext():
-            yield from self._records(client, context, config, parent if item is None else item)
+            yield from self._records(client, context, parent if item is None else item)
 
-    def _records(self, client: Any, context: Context, config: Any, record: Any) -> Iterator[Any]:
-        values = Values(context, config, record)
+    def _records(self, client: Any, context: Context, record: Any) -> Iterator[Any]:
+        values = Values(context, record)
         url = self.filled_path("path", values)
         params, body = self.filled("params", values), self.filled("body", values)
 
@@ -130,9 +130,3 @@ class RestStream(EndpointStream):
 
 class _NoRecordsError(Exception):
     """The response has a status of ``empty_on``."""
-
-
-def _paging_of(paging: Any) -> Paging | None:
-    if paging is None:
-        return None
-    return named_paging(paging) if isinstance(paging, str) else Paging(paging)

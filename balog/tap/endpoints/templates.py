@@ -37,12 +37,10 @@ class Values(NamedTuple):
 
     Attributes:
         context: the stream's context.
-        config: the tap's config.
         record: the parent's record, or the item of ``for_each``; None at the top level.
     """
 
     context: Context
-    config: Any
     record: Any
 
     def get(self, name: str) -> Any:
@@ -51,7 +49,7 @@ class Values(NamedTuple):
             return ",".join(sorted(self.context.selected))
         if name in OWN:
             return getattr(self.context, name)
-        root, found = (self.config, name[7:]) if name.startswith("config.") else (self.record, name)
+        root, found = (self.context.config, name[7:]) if name.startswith("config.") else (self.record, name)
         if name == "item" and not isinstance(self.record, Mapping):  # an item of for_each that has no fields
             return self.record
         for step in found.split("."):
@@ -140,7 +138,7 @@ def parse(value: Any) -> Any:
     """
     if isinstance(value, str):
         made = Template(value)
-        return made if made.names else made.fill(Values(None, None, None))  # type: ignore[arg-type]
+        return made if made.names else made.fill(Values(None, None))  # type: ignore[arg-type]
     if isinstance(value, Mapping):
         return {name: parse(inner) for name, inner in value.items()}
     return [parse(inner) for inner in value] if isinstance(value, (list, tuple)) else value

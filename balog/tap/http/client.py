@@ -142,12 +142,8 @@ class Client:
             with attempt:
                 try:
                     return self._once(request, endpoint, allow)
-                except HttpError as error:
-                    if not repeatable and error.status not in NOT_PROCESSED:
-                        attempt.is_last = True
-                    raise
-                except SourceError:
-                    attempt.is_last = not repeatable
+                except SourceError as error:
+                    attempt.is_last = not repeatable and getattr(error, "status", 0) not in NOT_PROCESSED
                     raise
         raise AssertionError  # the last attempt raises its error
 

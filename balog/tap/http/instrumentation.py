@@ -62,12 +62,9 @@ class _Sender:
                 except Exception as error:
                     attempt.is_last = not (can_repeat and method in IDEMPOTENT and is_lost(error))
                     raise
-                status = status_of(response)
-                if not can_repeat or not (method in IDEMPOTENT or status in NOT_PROCESSED):
+                may_repeat = can_repeat and (method in IDEMPOTENT or status_of(response) in NOT_PROCESSED)
+                if not (may_repeat and attempt.should_retry(response)):
                     return response
-                if attempt.should_retry(response):
-                    continue
-                return response
         raise AssertionError  # the last attempt raises its error
 
     def _timed(self, request: Any, options: dict[str, Any], endpoint: str) -> Any:

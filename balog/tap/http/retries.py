@@ -7,7 +7,6 @@ import random
 import time
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
 
 import balog
@@ -157,9 +156,7 @@ class Attempt:
     def __enter__(self) -> Attempt:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
         if error is None or not isinstance(error, Exception):
             return False
         self.has_failed = True

@@ -10,8 +10,9 @@ import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import zip_longest
-from typing import IO, Any, cast
+from typing import IO, Any
 
 from balog.common.errors import MissingExtraError
 from balog.singer.batch.compression import BLOCK_BYTES, Limits, decompress
@@ -93,9 +94,12 @@ def read_rows(file: IO[bytes], name: str, options: ReadOptions) -> Iterator[tupl
         SourceError: the file is damaged or too large, or its format is unknown.
         MissingExtraError: a package is missing.
     """
-    limits = Limits(decompressed=options.max_bytes)
+    reader = _READERS.get(options.format or format_of(name) or "")
+    if reader is None:
+        raise SourceError(f"{name}: its format is unknown; set format to one of {', '.join(FORMATS)}")
     try:
-        yield from _rows(file, name, options, limits)
+        blocks = _Blocks(decompress(file, None, Limits(decompressed=options.max_bytes)))
+        yield from enumerate(reader(io.BufferedReader(blocks, BLOCK_BYTES), name, options), 1)
     except BatchError as error:
         raise SourceError(f"{name}: {error}") from None
     except UnicodeDecodeError as error:
@@ -108,15 +112,6 @@ def _check_sizes(infos: list[zipfile.ZipInfo], name: str, limits: Limits) -> Non
     size, packed = sum(info.file_size for info in infos), sum(info.compress_size for info in infos)
     if size > limits.decompressed or (size > BLOCK_BYTES * 64 and size > limits.ratio * packed):
         raise SourceError(f"{name}: would be {size} bytes, {size // max(packed, 1)} times as large; set max_bytes")
-
-
-def _rows(file: IO[bytes], name: str, options: ReadOptions, limits: Limits) -> Iterator[tuple[int, Any]]:
-    format = options.format or format_of(name)
-    reader = _READERS.get(format or "")
-    if reader is None:
-        raise SourceError(f"{name}: its format is unknown; set format to one of {', '.join(FORMATS)}")
-    blocks = _Blocks(decompress(file, None, limits))
-    yield from enumerate(reader(io.BufferedReader(blocks, BLOCK_BYTES), name, options), 1)
 
 
 class _Blocks(io.RawIOBase):
@@ -189,10 +184,6 @@ def _kept(lines: Iterable[str], seen: list[str]) -> Iterator[str]:
     for line in lines:
         seen.append(line)
         yield line
-
-
-def _tsv(file: IO[bytes], name: str, options: ReadOptions) -> Iterator[Any]:
-    return _csv(file, name, options, "\t")
 
 
 def _jsonl(file: IO[bytes], name: str, options: ReadOptions) -> Iterator[Any]:
@@ -278,8 +269,8 @@ def _excel(file: IO[bytes], name: str, options: ReadOptions) -> Iterator[Any]:
 
 
 _READERS: dict[str, Callable[[IO[bytes], str, ReadOptions], Iterator[Any]]] = {
-    "csv": cast(Any, _csv),
-    "tsv": _tsv,
+    "csv": _csv,
+    "tsv": partial(_csv, delimiter="\t"),
     "jsonl": _jsonl,
     "json": _json,
     "parquet": _parquet,

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, cast
 
 from balog.tap.bookmarks import State
 from balog.tap.bookmarks.order import order_of
@@ -26,36 +26,6 @@ class Emitted:
     record: dict[str, Any]
 
 
-class RunAccess(Protocol):
-    """What a context needs of the run: it writes for one stream."""
-
-    @property
-    def is_stopping(self) -> bool:
-        """The run was asked to end."""
-
-    def emit(self, record: Any, stream: str) -> None:
-        """See ``Context.emit``."""
-
-    def set_bookmark(self, value: Any) -> None:
-        """See ``Context.set_bookmark``."""
-
-    @property
-    def highest(self) -> Any:
-        """See ``Context.highest``."""
-
-    def checkpoint(self, *, asked: bool) -> None:
-        """Write the state; if ``asked``, with the largest replication value so far."""
-
-    def quarantine(self, record: Any, reason: str) -> None:
-        """See ``Context.quarantine``."""
-
-    def full_table(self) -> AbstractContextManager[int]:
-        """See ``Context.full_table``."""
-
-    def context_of(self, stream: str) -> Context:
-        """See ``Context.of``."""
-
-
 def replication_key_of(stream: Stream, entry: CatalogEntry) -> str | None:
     """Return the replication key of a run: the catalog's, or the stream's own; None without INCREMENTAL.
 
@@ -68,6 +38,8 @@ def replication_key_of(stream: Stream, entry: CatalogEntry) -> str | None:
 
 class Context:
     """One stream in one sync.
+
+    Its methods that write are those of the argument ``run``: the stream's ``StreamSync``, or None outside of a run.
 
     Attributes:
         stream: the stream's name.
@@ -98,7 +70,7 @@ class Context:
         client: Callable[[], Any] = lambda: None,
         now: datetime | None = None,
         start_date: str | None = None,
-        run: RunAccess | None = None,
+        run: Any = None,
     ) -> None:
         self.stream = stream.name
         self.config = config
@@ -143,7 +115,7 @@ class Context:
     @property
     def is_stopping(self) -> bool:
         """The run was asked to end: start nothing new."""
-        return self._run is not None and self._run.is_stopping
+        return bool(self._run and self._run.is_stopping)
 
     @property
     def highest(self) -> Any:
@@ -181,7 +153,7 @@ class Context:
 
     def of(self, stream: str) -> Context:
         """Return the context of a stream that this one emits records for: its bookmark, its selection."""
-        return self._writer().context_of(stream)
+        return cast("Context", self._writer().context_of(stream))
 
     def set_bookmark(self, value: Any) -> None:
         """Set the bookmark: all records up to it were yielded. It is a replication value, or a position of any JSON.
@@ -233,9 +205,9 @@ class Context:
 
         The records carry ``version``, and ACTIVATE_VERSION is written when the body ends, but not if it raises.
         """
-        return self._writer().full_table()
+        return cast("AbstractContextManager[int]", self._writer().full_table())
 
-    def _writer(self) -> RunAccess:
+    def _writer(self) -> Any:
         if self._run is None:
             raise TapError(f"stream {self.stream!r}: this context belongs to no run: nothing can be written")
         return self._run

@@ -52,24 +52,10 @@ def in_run_order(streams: Iterable[Stream], selected: Collection[str], resume_at
         selected: names of the selected streams.
         resume_at: the state's ``currently_syncing``; a substream stands for its top-level stream.
     """
-    every = list(streams)
-    top_level = [
-        stream
-        for stream in every
-        if _above(stream) is None and any(each.name in selected for each in with_descendants(stream))
-    ]
-    resumed = next((_root_of(stream) for stream in every if stream.name == resume_at), None)
-    if resumed in top_level:
-        first = top_level.index(resumed)
-        return top_level[first:] + top_level[:first]
-    return top_level
-
-
-def _root_of(stream: Stream) -> Stream:
-    """Return the top-level stream in whose run this stream's records come."""
-    while (above := _above(stream)) is not None:
-        stream = above
-    return stream
+    families = [{each.name: each for each in with_descendants(stream)} for stream in streams if _above(stream) is None]
+    needed = [family for family in families if not family.keys().isdisjoint(selected)]
+    first = next((index for index, family in enumerate(needed) if resume_at in family), 0)
+    return [next(iter(family.values())) for family in (*needed[first:], *needed[:first])]
 
 
 def with_descendants(stream: Stream) -> Iterator[Stream]:

@@ -13,8 +13,8 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import FrameType, TracebackType
-from typing import cast
+from types import FrameType
+from typing import Any, cast
 
 from balog.common.signals import StopSignals
 
@@ -55,12 +55,10 @@ class Stop(StopSignals):
             self._is_entered = True
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: Any) -> None:
         if self._is_entered:
             self._is_entered = False
-            super().__exit__(kind, error, trace)
+            super().__exit__(*raised)
 
     def check(self) -> None:
         """Raise ``Interrupted`` if the run is to end."""
