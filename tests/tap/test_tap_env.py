@@ -85,19 +85,13 @@ def test_a_text_that_cannot_is_refused_by_the_variables_name() -> None:
         SPEC.check(given.values, given.source, given.sources)
 
 
-def test_a_file_of_variables_is_one_of_the_files(tmp_path: Path) -> None:
-    (path,) = write(tmp_path, **{"prod.env": "# where\nexport TAP_COOL_BASE_URL='u'\nTAP_COOL_PAGES=2\n"})
-    assert read_config(SPEC, "tap-cool", [path], {}).values == {"base_url": "u", "pages": 2}
-
-
 def test_every_file_that_is_wrong_is_told_of(tmp_path: Path) -> None:
-    paths = write(tmp_path, **{"a.json": "{", "b.json": "[]", "c.env": "TAP_COOL_PAGE=2"})
+    paths = write(tmp_path, **{"a.json": "{", "b.json": "[]"})
     with pytest.raises(TapConfigProblems) as error:
         read_config(SPEC, "tap-cool", [*paths, str(tmp_path / "none.json")], {})
     lines = str(error.value).splitlines()
     assert [line.split(":")[0] for line in lines] == [*paths, str(tmp_path / "none.json")]
     assert ":1:2: " in lines[0]
-    assert "TAP_COOL_PAGES" in lines[2]
 
 
 def test_nothing_is_taken_where_no_names_are_known() -> None:

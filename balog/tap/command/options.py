@@ -37,7 +37,7 @@ def options(tap: TapDefinition) -> click.Command:
                 multiple=True,
                 type=click.Path(),  # several in the variable are separated by ":", as in PATH
                 envvar=variable("config"),
-                help="A JSON file, a .env file, or ENV for the environment. Repeatable; the last one wins.",
+                help="A JSON file, or ENV for the environment. Repeatable; the last one wins.",
             ),
             file("state", "-s", "A JSON file: the last STATE of the previous run."),
             file("catalog", "", "A JSON file: the output of --discover, with the selection."),

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from balog.common.config import load, load_env
+from balog.common.config import load
 from balog.common.errors import ConfigError
 from balog.tap.config.secrets import convert_text
 from balog.tap.config.spec import ConfigSpec
@@ -35,10 +35,9 @@ def read_config(
 ) -> Given:
     """Merge files from left to right. A setting of a later file replaces the whole setting of an earlier one.
 
-    A file ``*.env`` has lines ``TAP_COOL_BASE_URL=…``. ``ENV`` reads the environment at its place among the files;
-    without it, the environment fills in settings that no file has. Only names in the spec are read from the
-    environment. Their text is converted to the type of the spec: ``true``, numbers, JSON for lists and objects. An
-    empty variable counts as unset.
+    ``ENV`` reads the environment at its place among the files; without it, the environment fills in settings that no
+    file has. Only names in the spec are read from the environment. Their text is converted to the type of the spec:
+    ``true``, numbers, JSON for lists and objects. An empty variable counts as unset.
 
     Args:
         tap: the tap's name.
@@ -48,34 +47,27 @@ def read_config(
         TapConfigProblems: files cannot be read or are not JSON objects; one line per file.
     """
     environment = os.environ if environment is None else environment
-    given = Given({}, ", ".join(dict.fromkeys(paths)) or "config", {})
+    values: dict[str, Any] = {}
+    sources: dict[str, str] = {}
     problems = []
     for path in paths:
         try:
-            if path == ENVIRONMENT:
-                _take(given, _from_variables(spec, tap, environment), {})
-            elif path.endswith(".env"):
-                names = [environment_name(tap, setting) for setting in spec.settings]
-                _take(given, _from_variables(spec, tap, load_env(path, names)), {}, path)
-            else:
-                _take(given, load(path, dict[str, Any]), {}, path)
+            found = _from_variables(spec, tap, environment) if path == ENVIRONMENT else load(path, dict[str, Any])
         except ConfigError as error:
             problems.append(error)
+            continue
+        values |= found
+        sources |= dict.fromkeys(found, path)
     if problems:
         raise TapConfigProblems(problems)
     if ENVIRONMENT not in paths:
-        _take(given, _from_variables(spec, tap, environment), given.values)
-    for name in given.values:
-        if given.sources[name] == ENVIRONMENT:
-            given.sources[name] = environment_name(tap, name)
-    return given
-
-
-def _take(given: Given, values: Mapping[str, Any], but: Mapping[str, Any], source: str = ENVIRONMENT) -> None:
-    for name, value in values.items():
-        if name not in but:
-            given.values[name] = value
-            given.sources[name] = source
+        variables = _from_variables(spec, tap, environment)
+        values = {**variables, **values}
+        sources = {**dict.fromkeys(variables, ENVIRONMENT), **sources}
+    for name, source in sources.items():
+        if source == ENVIRONMENT:
+            sources[name] = environment_name(tap, name)
+    return Given(values, ", ".join(dict.fromkeys(paths)) or "config", sources)
 
 
 def _from_variables(spec: ConfigSpec, tap: str, environment: Mapping[str, str]) -> dict[str, Any]:

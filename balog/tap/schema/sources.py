@@ -60,21 +60,15 @@ def _no_file(path: str) -> bytes:
 
 
 def json_file(path: str | os.PathLike[str]) -> SchemaSource:
-    """Return a source that reads a JSON file; ``orders.json#/definitions/line`` is a part of one.
+    """Return a source that reads a JSON file.
 
     Args:
         path: relative to the file of the caller, or absolute.
     """
-    file, _, fragment = relative_to_caller(path).partition("#")
+    place, documents = relative_to_caller(path), Documents()
 
     def source(client: Any, stream: str) -> dict[str, Any]:
-        documents = Documents()
-        target: Any = documents.open(file)
-        if fragment:
-            target = documents.find(f"#{fragment}", target)
-            if isinstance(target, str):
-                raise SchemaError(f"#{fragment} does not exist: {target}", file)
-        return flatten(resolve_target(documents, target))
+        return flatten(resolve_target(documents, documents.open(place)))
 
     return source
 
