@@ -1,4 +1,4 @@
-"""What ``@consumer_config`` takes beside topic, type and version: conditions, and how events are wanted."""
+"""What ``@consumer_config`` takes: conditions on events, and how they are wanted."""
 
 import functools
 from fnmatch import fnmatchcase
@@ -12,7 +12,7 @@ from balog.common.errors import ConfigError
 from balog.consumers import Consumer, consumer_config
 from balog.consumers.consumer import Backoff, BatchOptions
 from balog.consumers.routing import ConsumerRouter
-from balog.event import LEVELS, Event, decode
+from balog.event import LEVELS, Event, decode, encode
 
 
 def handler(settings: object, event: object) -> None: ...
@@ -255,14 +255,6 @@ class TestHow:
             Consumer("handler", "t")
 
 
-class Shouting(Consumer):
-    """A subclass with an argument and a match of its own."""
-
-    def __init__(self, *args: object, loudness: int = 0, **options: object) -> None:
-        super().__init__(*args, **options)
-        self.loudness = loudness
-
-
 class TestConsumerCls:
     def test_a_subclass_stands_in_with_its_own_arguments(self, make_package) -> None:
         from balog.consumers import ConsumerHub
@@ -291,3 +283,108 @@ class TestConsumerCls:
     def test_anything_else_is_refused(self, other: object) -> None:
         with pytest.raises(ConfigError, match=r"test_conditions\.handler: consumer_cls "):
             consumer_config("t", consumer_cls=other)(handler)
+
+
+class TestMatchEvent:
+    def test_without_conditions_everything_matches(self) -> None:
+        consumer = Consumer(handler, "t")
+        assert consumer.match_event(document())
+        assert consumer.match_event({"schema": "odd", "payload": {}})
+
+    @pytest.mark.parametrize(
+        ("wanted", "cls_type", "matches"),
+        [
+            ("metrics", "metrics", True),
+            ("metrics", "metric", False),
+            ("metrics", None, False),
+            ("metrics", ["metrics"], False),
+            (("log", "run"), "run", True),
+            (("log", "run"), "metric", False),
+            (["log", "run"], "log", True),
+        ],
+    )
+    def test_the_type_is_one_of_those_wanted(self, wanted: object, cls_type: object, matches: bool) -> None:
+        assert wants(document(cls_type=cls_type), cls_type=wanted) is matches
+
+    @pytest.mark.parametrize(
+        ("wanted", "schema", "matches"),
+        [
+            ("<1.0", "0.0.1", True),
+            ("<1.0", "0.1.0", True),
+            ("<1.0", "1.0.0", False),
+            (("<1.0",), "0.0.1", True),
+            ((">=1.0.1", "<2"), "1.0.1", True),
+            ((">=1.0.1", "<2"), "1.0.0", False),
+            ((">=1.0.1", "<2"), "2.0.0", False),
+            (">=1.0.1,<2", "1.5.0", True),
+            ("==1.2.3", "1.2.3", True),
+            ("==1.2.3", "1.2.4", False),
+            (">=0.9", "0.10.0", True),
+            ("<1.0", "not a version", False),
+        ],
+    )
+    def test_all_version_conditions_hold_on_the_schema(self, wanted: object, schema: str, matches: bool) -> None:
+        assert Consumer(handler, "t", version=wanted).match_event(document(schema=schema)) is matches
+
+    def test_type_and_version_must_both_match(self) -> None:
+        both = {"cls_type": "metrics", "version": "<1.0"}
+        assert wants(document(cls_type="metrics", schema="0.0.1"), **both)
+        assert not wants(document(cls_type="log", schema="0.0.1"), **both)
+        assert not wants(document(cls_type="metrics", schema="1.0.0"), **both)
+
+    @pytest.mark.parametrize("broken", [{}, {"schema": None}, {"schema": 1, "payload": None}, {"payload": [1]}])
+    def test_a_dict_that_is_no_event_does_not_match_conditions(self, broken: dict[str, object]) -> None:
+        assert not Consumer(handler, "t", cls_type="metrics").match_event(broken)
+        assert not Consumer(handler, "t", version="<1.0").match_event(broken)
+
+    @given(
+        st.sampled_from(["metrics", "log", "", None, "métrics"]),
+        st.sampled_from(["0.0.1", "0.1.0", "1.0.0", "0.4.2"]),
+        st.sampled_from([None, "metrics", ("log", "metrics")]),
+        st.sampled_from([None, "<1.0", (">=1.0.1", "<2")]),
+    )
+    def test_an_event_and_its_dict_match_alike(
+        self, cls_type: object, schema: str, wanted: object, version: object
+    ) -> None:
+        wants(document(cls_type=cls_type, schema=schema), cls_type=wanted, version=version)
+
+
+class TestConsumerConfig:
+    def test_the_function_stays_what_it_was(self) -> None:
+        def plain(settings: object, event: object) -> str:
+            return "handled"
+
+        decorated = consumer_config("t", "metrics", "<1.0", "name")(plain)
+        assert decorated is plain
+        assert decorated({}, {}) == "handled"
+
+    @pytest.mark.parametrize("version", ["", "<<1", "1.x.y", ">=", ("<1", "nonsense"), 1, ("<1", 2), ()])
+    def test_a_bad_condition_is_refused_at_once_with_the_function_and_the_condition(self, version: object) -> None:
+        with pytest.raises(ConfigError, match=r"test_conditions\.handler: version ") as caught:
+            consumer_config("t", version=version)(handler)
+        bad = version[-1] if isinstance(version, tuple) and version and isinstance(version[-1], str) else version
+        assert repr(bad) in str(caught.value)
+
+    @pytest.mark.parametrize("cls_type", ["", (), 3, ("log", None), ("log", "")])
+    def test_a_bad_type_is_refused_at_once(self, cls_type: object) -> None:
+        with pytest.raises(ConfigError, match=r"test_conditions\.handler: cls_type "):
+            consumer_config("t", cls_type=cls_type)(handler)
+
+    @pytest.mark.parametrize("topic", ["", None, 3])
+    def test_a_bad_topic_is_refused_at_once(self, topic: object) -> None:
+        with pytest.raises(ConfigError, match=r"test_conditions\.handler: topic "):
+            consumer_config(topic)(handler)
+
+
+class TestName:
+    def test_it_is_module_and_function_unless_given(self) -> None:
+        assert Consumer(handler, "t").name.endswith("test_conditions.handler")
+        assert Consumer(handler, "t", name="mine").name == "mine"
+
+    def test_a_callable_without_a_name_has_its_types(self) -> None:
+        assert Consumer(functools.partial(handler, {}), "t").name == "functools.partial"
+
+    def test_an_event_object_is_matched(self) -> None:
+        made = Event.new("c", {"cls_type": "metrics"})
+        assert Consumer(handler, "t", "metrics").match_event(made)
+        assert Consumer(handler, "t", "metrics").match_event(decode(encode(made)))

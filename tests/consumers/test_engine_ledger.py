@@ -40,12 +40,12 @@ def copies(number: int, **payload: Any) -> list[Message]:
 class TestDuplicates:
     def test_an_event_that_was_sent_twice_is_handled_once(self, bench: Any, queue: Topic) -> None:
         first, second, third = copies(3)
-        seen: list[str] = []
+        handle = Scripted()
         queue.publish([first])
-        assert bench.run(lambda settings, event: seen.append(event.header.id)) == EngineStats(received=1, succeeded=1)
+        assert bench.run(handle) == EngineStats(received=1, succeeded=1)
         queue.publish([second, third])
-        assert bench.run(lambda settings, event: seen.append(event.header.id)) == EngineStats(received=2, duplicates=2)
-        assert len(seen) == 1
+        assert bench.run(handle) == EngineStats(received=2, duplicates=2)
+        assert len(handle.ids) == 1
         assert bench.pending == 0
 
     def test_the_second_copy_waits_for_the_first(self, bench: Any, queue: Topic) -> None:
@@ -209,11 +209,11 @@ class TestReplayed:
 
     def test_within_a_replay_a_second_copy_is_still_a_duplicate(self, bench: Any, queue: Topic) -> None:
         queue.publish(copies(2))
-        seen: list[int] = []
+        handle = Scripted()
         for round in (1, 2):
-            counts = bench.run(lambda settings, event: seen.append(1))
+            counts = bench.run(handle)
             assert counts == EngineStats(received=2, succeeded=1, duplicates=1)
-            assert len(seen) == round
+            assert len(handle.calls) == round
             queue.seek("balog", "earliest")
 
 
@@ -272,18 +272,18 @@ class TestCrashes:
     def test_what_was_only_there_when_others_crashed_is_still_handled(self, bench: Any) -> None:
         bench.publish(*({} for _ in range(20)))
         deliver(bench.orders, 9)
-        seen: list[str] = []
-        counts = bench.run(lambda settings, event: seen.append(event.header.id), concurrency=4)
+        handle = Scripted()
+        counts = bench.run(handle, concurrency=4)
         assert counts == EngineStats(received=20, succeeded=20)
-        assert len(set(seen)) == len(seen) == 20
+        assert len(set(handle.ids)) == len(handle.ids) == 20
 
     def test_what_began_alone_again_and_again_and_never_came_back_is_given_up(self, bench: Any) -> None:
         killer, neighbour = bench.publish({}, {})
         deliver(bench.orders, 9)
         bench.ledger.record("balog", [calls(killer, Calls(2, 3, 9)), calls(neighbour, Calls(2, 2, 9))])
-        seen: list[str] = []
-        counts = bench.run(lambda settings, event: seen.append(event.header.id))
-        assert (seen, counts) == ([neighbour], EngineStats(received=2, succeeded=1, dead=1))
+        handle = Scripted()
+        counts = bench.run(handle)
+        assert (handle.ids, counts) == ([neighbour], EngineStats(received=2, succeeded=1, dead=1))
         (letter,) = bench.dead
         assert (letter.id, letter.consumers) == (killer, ("handler0",))
         assert letter.reason.startswith("handler0: 3 of 5 calls came to no end")
@@ -397,12 +397,12 @@ class TestOutOfReach:
     ) -> None:
         queue.publish(copies(1))
         ledger = Flaky(**{call: 1})
-        seen: list[str] = []
-        with bench.running(lambda settings, event: seen.append(event.header.id), ledger=ledger, lease=0.5) as engine:
+        handle = Scripted()
+        with bench.running(handle, ledger=ledger, lease=0.5) as engine:
             wait_for(lambda: not ledger.failures[call])
             assert bench.pending == 1
             wait_for(lambda: engine.counts.succeeded == 1)
-        assert len(seen) == 1
+        assert len(handle.ids) == 1
         assert bench.pending == 0
 
     def test_a_run_that_ends_when_nothing_is_left_gives_up(self, bench: Any, queue: Topic) -> None:

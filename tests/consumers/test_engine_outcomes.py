@@ -230,15 +230,9 @@ class TestRequeue:
 
     def test_with_an_order_it_holds_back_its_key(self, bench: Any) -> None:
         bench.publish(*({"n": n} for n in range(4)))
-        handled: list[int] = []
-
-        def handle(settings: Settings, event: Event) -> None:
-            handled.append(number(event))
-            if handled == [0]:
-                raise Requeue("not yet")
-
+        handle = Scripted(Requeue("not yet"))
         bench.run(Consumer(handle, "orders", name="ordered", ordered_by="'all'"))
-        assert handled == [0, 0, 1, 2, 3]
+        assert handle.calls == [0, 0, 1, 2, 3]
 
     def test_seconds_that_are_no_number_are_refused(self) -> None:
         with pytest.raises(ValueError, match="after is nan"):
@@ -306,13 +300,11 @@ class TestAdmission:
 
     def test_a_forming_batch_is_called_when_no_more_are_admitted(self, bench: Any, wait_for: Any) -> None:
         bench.publish(*({} for _ in range(5)))
-        sizes: list[int] = []
-        consumer = Consumer(
-            lambda settings, events: sizes.append(len(events)), "orders", name="batches", batch=(100, 600.0)
-        )
+        handle = Scripted()
+        consumer = Consumer(handle, "orders", batch=(100, 600.0))
         with bench.running(consumer, admission=lambda held, size: (0 if held else 2, 0.01)) as engine:
             wait_for(lambda: engine.counts.succeeded == 5)
-        assert sizes == [2, 2, 1]
+        assert [len(call) for call in handle.calls] == [2, 2, 1]
 
 
 class TestTick:
@@ -359,14 +351,10 @@ class TestRetriesOfAConsumer:
 class TestBatch:
     def test_a_handler_gets_lists_of_its_size_in_order(self, bench: Any) -> None:
         ids = bench.publish(*({} for _ in range(25)))
-        batches: list[list[str]] = []
-
-        def handle(settings: Settings, events: list[Event]) -> None:
-            batches.append([event.header.id for event in events])
-
+        handle = Scripted()
         assert bench.run(Consumer(handle, "orders", batch=(10, 0.05))) == EngineStats(received=25, succeeded=25)
-        assert [len(batch) for batch in batches] == [10, 10, 5]
-        assert [id for batch in batches for id in batch] == ids
+        assert [len(batch) for batch in handle.calls] == [10, 10, 5]
+        assert handle.ids == ids
 
     @pytest.mark.parametrize(
         ("events", "batch", "options", "sizes"),
@@ -380,9 +368,9 @@ class TestBatch:
         self, bench: Any, events: int, batch: Any, options: Any, sizes: list[int]
     ) -> None:
         bench.publish(*({} for _ in range(events)))
-        seen: list[int] = []
-        bench.run(Consumer(lambda events: seen.append(len(events)), "orders", name="h", batch=batch), **options)
-        assert seen == sizes
+        handle = Scripted()
+        bench.run(Consumer(handle, "orders", batch=batch), **options)
+        assert [len(call) for call in handle.calls] == sizes
 
     def test_a_partial_failure_brings_only_those_back(self, bench: Any) -> None:
         ids = bench.publish(*({"n": n} for n in range(10)))
@@ -394,11 +382,8 @@ class TestBatch:
 
     def test_one_that_is_named_without_a_reason_has_failed(self, bench: Any) -> None:
         ids = bench.publish({}, {})
-
-        def handle(settings: Settings, events: list[Event]) -> None:
-            reasons: Any = {ids[0]: None}
-            raise PartialFailure(reasons)
-
+        reasons: Any = {ids[0]: None}
+        handle = Scripted(then=PartialFailure(reasons))
         assert bench.run(Consumer(handle, "orders", batch=(2, 60)), max_attempts=1).succeeded == 1
         assert [letter.id for letter in bench.dead] == [ids[0]]
 
@@ -478,61 +463,40 @@ class TestOrder:
 
         bench.orders.__class__ = Log
         bench.publish(*({"k": "a", "n": n} for n in range(10)))
-        seen: list[int] = []
-        consumer = Consumer(
-            lambda settings, event: seen.append(number(event)), "orders", name="h", ordered_by="payload.k"
-        )
-        bench.run(consumer, pollers=2, batch=5, concurrency=2)
-        assert seen == list(range(10))
+        handle = Scripted()
+        bench.run(Consumer(handle, "orders", ordered_by="payload.k"), pollers=2, batch=5, concurrency=2)
+        assert handle.calls == list(range(10))
 
     def test_a_failed_key_holds_only_its_own(self, bench: Any, wait_for: Any) -> None:
         bench.publish({"k": "a", "n": 0}, {"k": "a", "n": 1}, {"k": "b", "n": 2}, {"n": 3}, {"k": None, "n": 4})
-        seen: list[int] = []
-
-        def handle(settings: Settings, event: Event) -> None:
-            seen.append(number(event))
-            if number(event) == 0:
-                raise ValueError
-
+        handle = Scripted(ValueError())
         with bench.running(Consumer(handle, "orders", ordered_by="payload.k", backoff=3600)):
-            wait_for(lambda: len(seen) == 4)
-        assert seen == [0, 2, 3, 4]
+            wait_for(lambda: len(handle.calls) == 4)
+        assert handle.calls == [0, 2, 3, 4]
         again = bench.orders.receive("balog")
         assert [(message.attempts) for message in again] == [2, 1]  # the one that failed counts, and comes first
 
     def test_a_batch_holds_several_of_a_key_in_order_and_waits_after_a_failure(self, bench: Any) -> None:
-        bench.publish(*({"k": "ab"[n % 2], "n": n} for n in range(12)))
-        calls: list[list[int]] = []
-
-        def handle(settings: Settings, events: list[Event]) -> None:
-            calls.append([number(event) for event in events])
-            if len(calls) == 1:
-                raise PartialFailure([event for event in events if number(event) in (2, 4)])
-
+        ids = bench.publish(*({"k": "ab"[n % 2], "n": n} for n in range(12)))
+        handle = Scripted(PartialFailure([ids[2], ids[4]]))
         consumer = Consumer(handle, "orders", batch=(6, 0.01), ordered_by="payload.k", backoff=0.01)
         assert bench.run(consumer).succeeded == 12
-        assert calls[0] == [0, 1, 2, 3, 4, 5]
-        evens = [n for call in calls[1:] for n in call if n % 2 == 0]
+        assert handle.calls[0] == [0, 1, 2, 3, 4, 5]
+        evens = [n for call in handle.calls[1:] for n in call if n % 2 == 0]
         assert evens == [2, 4, 6, 8, 10]
-        assert [2] in calls
-        assert [4] in calls
+        assert [2] in handle.calls
+        assert [4] in handle.calls
 
     @pytest.mark.parametrize("error", [ValueError("no"), Retry("later", after=0.001), Reject("never")])
     def test_a_partial_failure_ends_the_rest_of_its_key_in_the_batch(self, bench: Any, error: BaseException) -> None:
         """What came behind it in its order comes again behind it; what came before it, or has another key, does not."""
-        bench.publish(*({"k": "ab"[n % 2], "n": n} for n in range(8)))
-        calls: list[list[int]] = []
-
-        def handle(settings: Settings, events: list[Event]) -> None:
-            calls.append([number(event) for event in events])
-            if len(calls) == 1:
-                raise PartialFailure({events[2].header.id: error})
-
+        ids = bench.publish(*({"k": "ab"[n % 2], "n": n} for n in range(8)))
+        handle = Scripted(PartialFailure({ids[2]: error}))
         consumer = Consumer(handle, "orders", name="h", ordered_by="payload.k", batch=(8, 0.01), backoff=0.001)
         counts = bench.run(consumer, max_attempts=3)
-        assert calls[0] == list(range(8))
+        assert handle.calls[0] == list(range(8))
         is_dead = isinstance(error, Reject)
-        assert [n for call in calls[1:] for n in call] == ([4, 6] if is_dead else [2, 4, 6])
+        assert [n for call in handle.calls[1:] for n in call] == ([4, 6] if is_dead else [2, 4, 6])
         assert (counts.succeeded, counts.dead, counts.failed) == (
             7 if is_dead else 8,
             int(is_dead),
@@ -540,16 +504,10 @@ class TestOrder:
         )
 
     def test_without_an_order_a_partial_failure_ends_nothing(self, bench: Any) -> None:
-        bench.publish(*({"n": n} for n in range(4)))
-        calls: list[list[int]] = []
-
-        def handle(settings: Settings, events: list[Event]) -> None:
-            calls.append([number(event) for event in events])
-            if len(calls) == 1:
-                raise PartialFailure([events[0]])
-
+        ids = bench.publish(*({"n": n} for n in range(4)))
+        handle = Scripted(PartialFailure([ids[0]]))
         bench.run(Consumer(handle, "orders", name="h", batch=(4, 0.01)))
-        assert calls == [[0, 1, 2, 3], [0]]
+        assert handle.calls == [[0, 1, 2, 3], [0]]
 
     def test_what_is_held_has_a_bound_that_stops_intake(
         self, bench: Any, wait_for: Any, monkeypatch: pytest.MonkeyPatch
@@ -567,11 +525,10 @@ class TestOrder:
     ) -> None:
         monkeypatch.setattr("balog.consumers.queueing.in_flight.MAX_HELD", 30)
         bench.publish(*({} for _ in range(90)))
-        sizes: list[int] = []
-        consumer = Consumer(lambda settings, events: sizes.append(len(events)), "orders", name="h", batch=(1000, 3600))
-        with bench.running(consumer, batch=10):
-            wait_for(lambda: sum(sizes) >= 90)
-        assert sizes == [30, 30, 30]
+        handle = Scripted()
+        with bench.running(Consumer(handle, "orders", batch=(1000, 3600)), batch=10):
+            wait_for(lambda: len(handle.ids) >= 90 and len(handle.calls) >= 3)
+        assert [len(call) for call in handle.calls] == [30, 30, 30]
 
 
 class TestUnwanted:
@@ -620,10 +577,7 @@ class TestHalt:
 
     def test_of_a_batch_the_rest_is_done(self, bench: Any) -> None:
         ids = bench.publish({}, {}, {})
-
-        def lack(settings: Settings, events: list[Event]) -> None:
-            raise PartialFailure({ids[1]: Halt("no package for parquet")})
-
+        lack = Scripted(then=PartialFailure({ids[1]: Halt("no package for parquet")}))
         with pytest.raises(Halt, match="no package for parquet"):
             bench.run(Consumer(lack, "orders", batch=(3, 60)), max_attempts=1)
         assert bench.dead == []
@@ -648,7 +602,7 @@ def test_an_event_over_the_limit_is_a_dead_letter_and_holds_up_no_other(bench: A
     body = encode(Event.new("tests", {"text": "x" * MAX_EVENT_BYTES}))
     bench.orders.publish([Message("huge", body)])
     (small,) = bench.publish({})
-    seen: list[str] = []
-    counts = bench.run(lambda event: seen.append(event.header.id))
-    assert (seen, counts.succeeded, counts.dead) == ([small], 1, 1)
+    handle = Scripted()
+    counts = bench.run(handle)
+    assert (handle.ids, counts.succeeded, counts.dead) == ([small], 1, 1)
     assert "limit" in bench.dead[0].reason

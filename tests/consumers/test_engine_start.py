@@ -1,7 +1,6 @@
 """What an engine does when the topics' server is away as it starts."""
 
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,8 @@ from balog.consumers import Consumer, ConsumerHub, Engine
 from balog.event import Event, encode
 from balog.topics import Message
 from balog.topics.local import LocalTopic, LocalTopics
+from tests.consumers.runs import running
+from tests.waiting import wait_for
 
 
 @pytest.fixture
@@ -51,19 +52,10 @@ def test_it_waits_for_a_server_that_is_away_when_it_starts(
     publish(tmp_path)
     away.clear()
     with LocalTopics(tmp_path) as home:
-        engine = Engine(hub, home)
-        thread = threading.Thread(target=engine.run)
-        thread.start()
-        while not engine.state.errors.get("orders"):
-            assert thread.is_alive()
-            time.sleep(0.01)
-        away.set()
-        while engine.counts.succeeded < 1:
-            assert thread.is_alive()
-            time.sleep(0.01)
-        engine.stop()
-        thread.join(30)
-    assert not thread.is_alive()
+        with running(Engine(hub, home)) as engine:
+            wait_for(lambda: engine.state.errors.get("orders"))
+            away.set()
+            wait_for(lambda: engine.counts.succeeded == 1)
 
 
 def test_a_run_until_empty_says_that_it_is_away(tmp_path: Path, away: threading.Event, hub: ConsumerHub) -> None:

@@ -9,6 +9,7 @@ from balog.consumers import Retry
 from balog.consumers.running import failure_log
 from balog.event import Event
 from balog.topics import Message
+from tests.consumers.runs import Scripted
 from tests.waiting import Clock
 
 
@@ -28,14 +29,11 @@ def said(caplog: pytest.LogCaptureFixture) -> Any:
 def test_of_many_failures_of_a_consumer_the_first_have_lines_and_the_rest_a_number(bench: Any, said: Any) -> None:
     bench.publish(*({"n": n} for n in range(failure_log.MAX_LINES + 50)))
 
-    def fail(settings: object, event: Event) -> None:
-        raise ValueError("no price")
-
     def fail_once(settings: object, event: Event) -> None:
         if event.payload["n"] == failure_log.MAX_LINES + 49:
             raise KeyError("n")
 
-    bench.run(fail, fail_once, max_attempts=1)
+    bench.run(Scripted(then=ValueError("no price")), fail_once, max_attempts=1)
     lines = said()
     assert (
         len([line for line in lines if line.endswith("dead-lettered: ValueError: no price")]) == failure_log.MAX_LINES
@@ -82,15 +80,7 @@ def test_nothing_is_counted_for_nobody(clock: Clock, caplog: pytest.LogCaptureFi
 
 def test_what_waits_for_the_other_side_is_told_so_too(bench: Any, said: Any) -> None:
     bench.publish({})
-    times = 0
-
-    def wait(settings: object, event: Event) -> None:
-        nonlocal times
-        times += 1
-        if times <= failure_log.MAX_LINES + 5:
-            raise Retry("busy", after=0)
-
-    bench.run(wait)
+    bench.run(Scripted(*[Retry("busy", after=0)] * (failure_log.MAX_LINES + 5)))
     lines = said()
     assert len(lines) == failure_log.MAX_LINES + 1
     assert lines[-1].startswith("handler0 put events off 5 more times in ")

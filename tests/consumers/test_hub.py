@@ -2,6 +2,7 @@
 
 import importlib
 import re
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,13 @@ def {name}(settings, event): ...
 """
 
 
+def scan(*packages: Any, **options: Any) -> ConsumerHub:
+    hub = ConsumerHub()
+    for package in packages:
+        hub.scan(package, **options)
+    return hub
+
+
 def names(hub: ConsumerHub) -> list[str]:
     return [consumer.name for consumer in hub.consumers]
 
@@ -23,41 +31,26 @@ def names(hub: ConsumerHub) -> list[str]:
 class TestScan:
     def test_it_finds_consumers_in_all_modules_in_a_stable_order(self, make_package) -> None:
         make_package("team", init=ONE.format(name="z"), b=ONE.format(name="y"), sub__a=ONE.format(name="x"))
-        hub = ConsumerHub()
-        hub.scan("team")
-        assert names(hub) == ["team.b.y", "team.sub.a.x", "team.z"]
+        assert names(scan("team")) == ["team.b.y", "team.sub.a.x", "team.z"]
 
     def test_it_takes_a_module_or_a_dotted_name(self, make_package) -> None:
         make_package("team", b=ONE.format(name="y"), c=ONE.format(name="z"))
-        hub = ConsumerHub()
-        hub.scan(importlib.import_module("team"))
-        assert names(hub) == ["team.b.y", "team.c.z"]
-        only = ConsumerHub()
-        only.scan("team.c")
-        assert names(only) == ["team.c.z"]
+        assert names(scan(importlib.import_module("team"))) == ["team.b.y", "team.c.z"]
+        assert names(scan("team.c")) == ["team.c.z"]
 
     def test_scanning_twice_changes_nothing(self, make_package) -> None:
         make_package("team", b=ONE.format(name="y"))
-        hub = ConsumerHub()
-        hub.scan("team")
-        hub.scan("team.b")
-        hub.scan("team")
-        assert names(hub) == ["team.b.y"]
+        assert names(scan("team", "team.b", "team")) == ["team.b.y"]
 
     def test_two_hubs_find_the_same(self, make_package) -> None:
         make_package("team", b=ONE.format(name="y"))
-        hubs = [ConsumerHub(), ConsumerHub()]
-        for hub in hubs:
-            hub.scan("team")
-        assert names(hubs[0]) == names(hubs[1]) == ["team.b.y"]
+        assert names(scan("team")) == names(scan("team")) == ["team.b.y"]
 
     def test_an_imported_or_aliased_handler_is_one_consumer(self, make_package) -> None:
         make_package(
             "team", a="from team.b import y\nalias = y", b=ONE.format(name="y") + "\nalias = y\n_other = alias"
         )
-        hub = ConsumerHub()
-        hub.scan("team")
-        assert names(hub) == ["team.b.y"]
+        assert names(scan("team")) == ["team.b.y"]
 
     def test_stacked_declarations_are_several_consumers(self, make_package) -> None:
         make_package(
@@ -71,37 +64,30 @@ class TestScan:
             def y(settings, event): ...
             """,
         )
-        hub = ConsumerHub()
-        hub.scan("team")
+        hub = scan("team")
         assert {consumer.name: consumer.topic for consumer in hub.consumers} == {
             "team.b.y": "bottom",
             "named": "middle",
             "team.b.y-3": "top",
         }
         assert len({consumer.func for consumer in hub.consumers}) == 1
-        again = ConsumerHub()
-        again.scan("team")
-        assert names(again) == names(hub)
+        assert names(scan("team")) == names(hub)
 
     @pytest.mark.parametrize("ignore", ["team.bad", ".bad", [".bad"], re.compile("bad$").search, (".x", ".bad")])
     def test_what_is_ignored_is_not_imported(self, make_package, ignore: object) -> None:
         make_package("team", bad="raise RuntimeError", b=ONE.format(name="y"))
-        hub = ConsumerHub()
-        hub.scan("team", ignore=ignore)
-        assert names(hub) == ["team.b.y"]
+        assert names(scan("team", ignore=ignore)) == ["team.b.y"]
 
     def test_a_program_in_the_package_is_not_started(self, make_package) -> None:
         make_package("team", __main__="raise SystemExit('started')", b=ONE.format(name="y"))
-        hub = ConsumerHub()
-        hub.scan("team")
-        assert names(hub) == ["team.b.y"]
+        assert names(scan("team")) == ["team.b.y"]
 
 
 class TestErrors:
     def test_an_unknown_package_is_wrong_use(self) -> None:
         for name in ("no_such_package", "no_such_package.sub", "balog.no_such_module"):
             with pytest.raises(ConfigError, match=f"no package {name}"):
-                ConsumerHub().scan(name)
+                scan(name)
 
     @pytest.mark.parametrize(
         ("source", "cause"),
@@ -117,7 +103,7 @@ class TestErrors:
         make_package("team", **{where: source})
         module = {"init": "team", "b": "team.b", "sub__c": "team.sub.c"}[where]
         with pytest.raises(BalogError, match=re.escape(f"can't import {module}: {cause}")) as caught:
-            ConsumerHub().scan("team")
+            scan("team")
         assert not isinstance(caught.value, ConfigError)
         assert "\n" not in str(caught.value)
 
@@ -125,18 +111,18 @@ class TestErrors:
     def test_a_module_that_ends_the_program_is_an_error(self, make_package, where: str) -> None:
         make_package("team", **{where: "raise SystemExit('bye')"})
         with pytest.raises(BalogError, match="bye"):
-            ConsumerHub().scan("team")
+            scan("team")
 
     def test_a_bad_condition_is_named_with_its_module(self, make_package) -> None:
         make_package("team", b=ONE.format(name="y").replace('topic="t"', 'topic="t", version="<<1"'))
         with pytest.raises(BalogError, match=r"can't import team\.b: .*team\.b\.y: version '<<1'"):
-            ConsumerHub().scan("team")
+            scan("team")
 
     def test_two_consumers_of_one_name_are_refused(self, make_package) -> None:
         named = ONE.replace('topic="t"', 'topic="t", name="same"')
         make_package("team", a=named.format(name="x"), b=named.format(name="y"))
         with pytest.raises(ConfigError, match="two consumers are called same"):
-            ConsumerHub().scan("team")
+            scan("team")
 
     def test_two_functions_of_one_name_are_refused(self) -> None:
         hub = ConsumerHub()

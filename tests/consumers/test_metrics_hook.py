@@ -51,13 +51,23 @@ def values(hook: MetricsHook) -> dict[tuple[str, ...], float]:
     }
 
 
+def outcomes(hook: MetricsHook) -> tuple[float, float]:
+    """Give how many events of one consumer succeeded and failed."""
+    found = values(hook)
+    return found["succeeded_total", "orders", "bill"], found["failed_total", "orders", "bill"]
+
+
 def received(count: int) -> list[Received]:
     return [Received(f"m{number}", b"", "", 1, 0.0) for number in range(count)]
 
 
+@pytest.fixture
+def hook() -> MetricsHook:
+    return MetricsHook()
+
+
 class TestCounting:
-    def test_messages_are_counted_by_topic(self) -> None:
-        hook = MetricsHook()
+    def test_messages_are_counted_by_topic(self, hook: MetricsHook) -> None:
         hook.after_receive("orders", received(3))
         hook.after_receive("orders", [])
         hook.after_ack("orders", received(2))
@@ -75,39 +85,33 @@ class TestCounting:
         ],
     )
     def test_events_of_a_call_succeed_or_fail_together(
-        self, error: BaseException | None, succeeded: int, failed: int
+        self, hook: MetricsHook, error: BaseException | None, succeeded: int, failed: int
     ) -> None:
-        hook = MetricsHook()
         call(hook, 3, error)
-        found = values(hook)
-        assert (found["succeeded_total", "orders", "bill"], found["failed_total", "orders", "bill"]) == (
+        assert outcomes(hook) == (
             succeeded,
             failed,
         )
 
-    def test_a_partial_failure_names_those_that_failed_and_those_that_wait(self) -> None:
-        hook = MetricsHook()
+    def test_a_partial_failure_names_those_that_failed_and_those_that_wait(self, hook: MetricsHook) -> None:
         events = [Event.new("c", {}) for _ in range(4)]
         failed = {events[0].header.id: "no", events[1].header.id: Retry("busy")}
         hook.after_process(Work("orders", BILL, tuple(events), 1), PartialFailure(failed), 0.1)
-        found = values(hook)
-        assert (found["succeeded_total", "orders", "bill"], found["failed_total", "orders", "bill"]) == (2, 1)
+        assert outcomes(hook) == (2, 1)
 
-    def test_a_partial_failure_of_other_events_is_one_of_all(self) -> None:
-        hook = MetricsHook()
+    def test_a_partial_failure_of_other_events_is_one_of_all(self, hook: MetricsHook) -> None:
         call(hook, 2, PartialFailure(["LGother"]))
-        found = values(hook)
-        assert (found["succeeded_total", "orders", "bill"], found["failed_total", "orders", "bill"]) == (0, 2)
+        assert outcomes(hook) == (0, 2)
 
-    def test_retries_are_counted_by_event(self) -> None:
-        hook = MetricsHook()
+    def test_retries_are_counted_by_event(self, hook: MetricsHook) -> None:
         event = Event.new("c", {})
         hook.retried(Work("orders", BILL, (event,), 1), event, ValueError("no"), 1.0)
         assert values(hook)["retried_total", "orders", "bill"] == 1
 
-    def test_seconds_fall_into_buckets_whose_bound_is_within(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_seconds_fall_into_buckets_whose_bound_is_within(
+        self, hook: MetricsHook, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr("balog.consumers.monitoring.metrics_hook.BUCKETS", (0.1, 1.0))
-        hook = MetricsHook()
         for seconds in (0.05, 0.1, 0.5, 7):
             call(hook, seconds=seconds)
         found = values(hook)
@@ -118,20 +122,20 @@ class TestCounting:
 
 
 class TestEngine:
-    def test_all_is_there_with_zero_before_anything_happened(self, home: LocalTopics) -> None:
-        hook = MetricsHook()
+    def test_all_is_there_with_zero_before_anything_happened(self, hook: MetricsHook, home: LocalTopics) -> None:
         hook.started(engine(home))
         found = values(hook)
         assert found["received_total", "orders"] == found["failed_total", "orders", "ship"] == 0
         assert found["handler_seconds_count", "orders", "bill"] == 0
 
-    def test_the_state_of_engine_and_group_is_asked_for_at_the_scrape(self, home: LocalTopics) -> None:
+    def test_the_state_of_engine_and_group_is_asked_for_at_the_scrape(
+        self, hook: MetricsHook, home: LocalTopics
+    ) -> None:
         topic = home.topic("orders")
         topic.publish([Message(event.header.id, encode(event)) for event in (Event.new("c", {}) for _ in range(5))])
         first, second = topic.receive("g", 2)
         topic.release("g", [first])
         topic.dead_letter("g", [second], "no")
-        hook = MetricsHook()
         hook.started(engine(home, in_flight=7, calls=2, hung=1, errors={"orders": ""}))
         found = values(hook)
         assert [found[name,] for name in ("in_flight", "calls", "hung")] == [7, 2, 1]
@@ -139,13 +143,11 @@ class TestEngine:
         assert of_group == [3, 1, 1]
         assert found["up", "orders"] == 1
 
-    def test_a_topic_in_trouble_is_down(self, home: LocalTopics) -> None:
-        hook = MetricsHook()
+    def test_a_topic_in_trouble_is_down(self, hook: MetricsHook, home: LocalTopics) -> None:
         hook.started(engine(home, errors={"orders": "out of reach"}))
         assert values(hook)["up", "orders"] == 0
 
-    def test_a_run_that_is_over_is_asked_no_more_and_counts_stay(self, home: LocalTopics) -> None:
-        hook = MetricsHook()
+    def test_a_run_that_is_over_is_asked_no_more_and_counts_stay(self, hook: MetricsHook, home: LocalTopics) -> None:
         hook.started(engine(home))
         call(hook)
         hook.stopped(engine(home))
@@ -153,9 +155,8 @@ class TestEngine:
         assert found["succeeded_total", "orders", "bill"] == 1
         assert ("in_flight",) not in found
 
-    def test_counters_of_the_engine_go_on_over_several_runs(self, home: LocalTopics) -> None:
+    def test_counters_of_the_engine_go_on_over_several_runs(self, hook: MetricsHook, home: LocalTopics) -> None:
         """Given two runs, then the engine's counters are those of both."""
-        hook = MetricsHook()
         for _ in range(2):
             run = engine(home)
             run.counts = EngineStats(received=3, unwanted=1)
@@ -166,22 +167,21 @@ class TestEngine:
         assert "balog_engine_received_total 9.0" in text
         assert "balog_engine_unwanted_total 3.0" in text
 
-    def test_a_consumer_adds_the_counters_of_its_sink(self, home: LocalTopics) -> None:
+    def test_a_consumer_adds_the_counters_of_its_sink(self, hook: MetricsHook, home: LocalTopics) -> None:
         class Sinking(Consumer):
             def samples(self) -> Iterator[StatSample]:
                 return SinkStats(delivered=5).samples({"sink": self.name})
 
-        hook, run = MetricsHook(), engine(home)
+        run = engine(home)
         run.consumers = [("orders", Sinking(print, "orders", name="statsd"))]
         hook.started(run)
         assert 'balog_sink_delivered_total{sink="statsd"} 5.0' in generate_latest(hook.registry()).decode()
 
-    def test_registering_it_asks_no_server(self) -> None:
+    def test_registering_it_asks_no_server(self, hook: MetricsHook) -> None:
         class Untouchable:
             def topic(self, name: str) -> None:
                 raise AssertionError("asked")
 
-        hook = MetricsHook()
         hook.started(engine(Untouchable()))
         hook.registry()
 

@@ -7,6 +7,7 @@ import pytest
 from balog.cli.shared.engines import summary
 from balog.common.errors import ConfigError
 from balog.consumers import Consumer
+from tests.consumers.runs import Scripted
 
 UNWANTED = [{"cls_type": "refund"}, {"cls_type": "refund"}, {"n": 1}]
 
@@ -33,10 +34,9 @@ def test_kept_ones_have_no_attempt_and_another_consumer_gets_them(
     monkeypatch.setattr("balog.consumers.running.poller.KEEP_SECONDS", 0.5)
     ids = bench.publish(*UNWANTED)
     bench.run(consumer, unwanted="keep")
-    handled: list[str] = []
-    everything = Consumer(lambda settings, event: handled.append(event.header.id), "orders", name="all", retries=0)
-    bench.run(everything)
-    assert (sorted(handled), bench.pending) == (sorted(ids), 0)
+    everything = Scripted()
+    bench.run(Consumer(everything, "orders", name="all", retries=0))
+    assert (sorted(everything.ids), bench.pending) == (sorted(ids), 0)
 
 
 def test_a_dead_letter_names_the_type(bench: Any, consumer: Consumer) -> None:

@@ -7,19 +7,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from balog.delivery.attempt import attempt
+from balog.delivery.attempt import AttemptOutcome, attempt
 from balog.event import Event, encode
 from balog.sinks import Delivery, SinkError
 
 BATCH = [Delivery(event, encode(event)) for event in (Event.new("a", {"cls_type": "x", "n": n}) for n in range(4))]
 
 
+def attempt_that_raises(error: BaseException) -> AttemptOutcome:
+    def write(batch: Sequence[Delivery]) -> None:
+        raise error
+
+    return attempt(write, BATCH)
+
+
 @pytest.mark.parametrize("raised", [ValueError("no"), SystemExit("no")])
 def test_what_a_sink_raises_makes_dead_letters_and_ends_no_thread(raised: BaseException) -> None:
-    def write(batch: Sequence[Delivery]) -> None:
-        raise raised
-
-    outcome = attempt(write, BATCH)
+    outcome = attempt_that_raises(raised)
     assert outcome.dead == {number: f"{type(raised).__name__}: no" for number in range(4)}
 
 
@@ -34,11 +38,7 @@ def test_what_a_sink_raises_makes_dead_letters_and_ends_no_thread(raised: BaseEx
 )
 @pytest.mark.parametrize("retryable", [True, False])
 def test_an_index_that_the_batch_does_not_have_leaves_all_events(named: dict[str, Any], retryable: bool) -> None:
-    def write(batch: Sequence[Delivery]) -> None:
-        raise SinkError("no", retryable=retryable, **named)
-
-    outcome = attempt(write, BATCH)
-
+    outcome = attempt_that_raises(SinkError("no", retryable=retryable, **named))
     assert outcome.taken == 0
     assert outcome.left == (list(range(4)) if retryable else [])
     assert sorted(outcome.dead) == ([] if retryable else list(range(4)))
@@ -57,10 +57,7 @@ def test_an_index_that_the_batch_does_not_have_leaves_all_events(named: dict[str
     ],
 )
 def test_an_index_that_is_no_number_leaves_all_events(named: dict[str, Any]) -> None:
-    def write(batch: Sequence[Delivery]) -> None:
-        raise SinkError("no", **named)
-
-    assert attempt(write, BATCH).left == [0, 1, 2, 3]
+    assert attempt_that_raises(SinkError("no", **named)).left == [0, 1, 2, 3]
 
 
 def test_indexes_may_come_from_an_iterator() -> None:

@@ -9,11 +9,11 @@ import pytest
 from msgspec.structs import replace
 
 from balog.common.storage import open_storage
-from balog.delivery.dump import dump
+from balog.delivery.dump import DumpStats, dump
 from balog.event import Event, encode
 from balog.sinks import SinkError
 from balog.sinks.base import Delivery
-from balog.sinks.store import StoreSink, StoreSinkConfig
+from balog.sinks.store import StoreSinkConfig
 from balog.topics import Message, Received, Topic
 from balog.topics.archives import read_lines
 from balog.topics.memory import MemoryTopic, MemoryTopics
@@ -40,10 +40,12 @@ def publish(topic: Topic, count: int) -> list[bytes]:
     return [encode(event) for event in events]
 
 
-def archive(path: Path) -> StoreSink:
+def into_files(path: Path, topic: Topic, *, group: str = "dump", keep: bool = False) -> DumpStats:
     sink = StoreSinkConfig(topic="orders", path=str(path)).build()
     sink.open()
-    return sink
+    counts = dump(topic, group, sink, keep=keep)
+    sink.close()
+    return counts
 
 
 def written(path: Path) -> list[bytes]:
@@ -77,9 +79,7 @@ class Failing:
 
 def test_all_of_a_topic_is_in_the_files(tmp_path: Path, topic: Topic) -> None:
     bodies = publish(topic, 2500)
-    sink = archive(tmp_path)
-    assert dump(topic, "dump", sink).written == 2500
-    sink.close()
+    assert into_files(tmp_path, topic).written == 2500
     assert written(tmp_path) == bodies
 
 
@@ -87,17 +87,13 @@ def test_the_next_dump_goes_on_where_the_last_ended(tmp_path: Path, topic: Topic
     first = publish(topic, 2)
     for more in (0, 3):
         new = publish(topic, more)
-        sink = archive(tmp_path)
-        dump(topic, "dump", sink)
-        sink.close()
+        into_files(tmp_path, topic)
     assert sorted(written(tmp_path)) == sorted(first + new)
 
 
 def test_other_groups_lose_nothing(tmp_path: Path, topic: Topic) -> None:
     publish(topic, 3)
-    sink = archive(tmp_path)
-    dump(topic, "dump", sink)
-    sink.close()
+    into_files(tmp_path, topic)
     assert topic.group_state("balog").pending == 3
 
 
@@ -125,9 +121,7 @@ def test_what_could_not_be_written_is_given_back_at_once(topic: Topic, batches: 
 def test_what_is_no_event_is_a_dead_letter_with_its_bytes(tmp_path: Path, topic: Topic) -> None:
     topic.publish([Message("x", b"no event")])
     publish(topic, 1)
-    sink = archive(tmp_path)
-    counts = dump(topic, "dump", sink)
-    sink.close()
+    counts = into_files(tmp_path, topic)
     assert (counts.written, counts.dead) == (1, 1)
     assert [(letter.id, letter.body) for letter in topic.dead_letters("dump")] == [("x", b"no event")]
 
@@ -135,9 +129,7 @@ def test_what_is_no_event_is_a_dead_letter_with_its_bytes(tmp_path: Path, topic:
 def test_an_event_over_several_lines_is_one_line_in_the_file(tmp_path: Path, topic: Topic) -> None:
     event = Event.new("a", {"n": 1})
     topic.publish([Message("x", encode(event).replace(b",", b",\n"))])
-    sink = archive(tmp_path)
-    dump(topic, "dump", sink)
-    sink.close()
+    into_files(tmp_path, topic)
     assert written(tmp_path) == [encode(event)]
 
 
@@ -153,9 +145,7 @@ def test_a_queue_that_is_only_looked_at_gets_all_back_once_written(tmp_path: Pat
     queue = Queue("orders", home._clock)
     bodies = publish(queue, 1500)
     queue.publish([Message("x", b"no event")])
-    sink = archive(tmp_path)
-    counts = dump(queue, "all", sink, keep=True)
-    sink.close()
+    counts = into_files(tmp_path, queue, group="all", keep=True)
     assert (counts.written, counts.dead, counts.left) == (1500, 0, 1501)
     assert sorted(written(tmp_path)) == sorted(bodies)
     state = queue.group_state("all")
@@ -213,7 +203,5 @@ def test_what_is_held_until_the_end_of_a_dump_is_held_without_its_body(tmp_path:
     held: list[int] = []
     queue = Watched("orders", time.time)
     publish(queue, 3)
-    sink = archive(tmp_path)
-    assert dump(queue, "g", sink, keep=True).left == 3
-    sink.close()
+    assert into_files(tmp_path, queue, keep=True).left == 3
     assert held == [0, 0, 0]

@@ -305,16 +305,14 @@ class TestBodiesInS3:
             topic.receive("g")
         assert caught.value.retryable
 
-    def test_s3_that_fails_does_not_keep_other_messages_back(self, stub: Stubber, s3: Stubber, topic: SqsTopic) -> None:
-        self.receive(stub, more=True)
-        s3.add_client_error("get_object", "InternalError", "", 500)
-        assert [message.body for message in topic.receive("g")] == [b"small"]
-
     def test_s3_that_fails_is_an_error_when_there_is_nothing_else(
         self, stub: Stubber, s3: Stubber, topic: SqsTopic
     ) -> None:
-        self.receive(stub)
-        s3.add_client_error("get_object", "InternalError", "", 500)
+        """It keeps no other message back."""
+        for more in (True, False):
+            self.receive(stub, more=more)
+            s3.add_client_error("get_object", "InternalError", "", 500)
+        assert [message.body for message in topic.receive("g")] == [b"small"]
         with pytest.raises(TopicError, match="claim check: InternalError") as caught:
             topic.receive("g")
         assert caught.value.retryable
@@ -326,26 +324,27 @@ class TestBodiesInS3:
         (received,) = topic.receive("g")
         assert "10000000000 bytes; at most" in received.receipt
 
-    def test_an_object_that_can_not_be_deleted_is_only_logged(
-        self, stub: Stubber, s3: Stubber, topic: SqsTopic, caplog: pytest.LogCaptureFixture
-    ) -> None:
+    @pytest.fixture
+    def received(self, stub: Stubber, s3: Stubber, topic: SqsTopic) -> Received:
         self.receive(stub)
         s3.add_response("get_object", {"Body": StreamingBody(io.BytesIO(b"hello"), 5), "ContentLength": 5})
         (received,) = topic.receive("g")
         assert received.body == b"hello"
+        return received
+
+    def test_an_object_that_can_not_be_deleted_is_only_logged(
+        self, stub: Stubber, s3: Stubber, topic: SqsTopic, received: Received, caplog: pytest.LogCaptureFixture
+    ) -> None:
         stub.add_response("delete_message_batch", answer([]))
         s3.add_client_error("delete_object", "AccessDenied", "", 403)
         assert topic.ack("g", [received]) == 1
         assert "s3://bucket/k stays: topic orders" in caplog.text
 
     def test_the_object_stays_when_the_message_was_not_deleted(
-        self, stub: Stubber, s3: Stubber, topic: SqsTopic
+        self, stub: Stubber, topic: SqsTopic, received: Received
     ) -> None:
-        self.receive(stub)
-        s3.add_response("get_object", {"Body": StreamingBody(io.BytesIO(b"hello"), 5), "ContentLength": 5})
-        received = topic.receive("g")
         stub.add_response("delete_message_batch", answer([failed(0, "ReceiptHandleIsInvalid")]))
-        assert topic.ack("g", received) == 0  # and no delete_object
+        assert topic.ack("g", [received]) == 0  # and no delete_object
 
 
 class TestOneOrTheOther:
@@ -389,37 +388,31 @@ class TestOneOrTheOther:
         received = [Received("m", b"x" * size, "h", 1, 0.0)]
         assert topic.dead_letter("g", received, "why", consumers=["c"], traceback="t" * 20_000) == 1
 
-    def test_a_letter_that_can_not_be_sent_back_stays(self, session: Any) -> None:
-        with Stubber(session.client("sqs")) as stub:
-            stub.add_response("get_queue_url", {"QueueUrl": URL})
-            stub.add_response("get_queue_attributes", {"Attributes": {}})
-            stub.add_response("get_queue_url", {"QueueUrl": self.DEAD})
-            letter = {"MessageId": "1", "ReceiptHandle": "h", "Body": "x", "Attributes": {"SentTimestamp": "1"}}
-            stub.add_response("receive_message", {"Messages": [letter]})
-            stub.add_client_error("send_message_batch", "ServiceUnavailable", "", 503)
-            back = {"Id": "0", "ReceiptHandle": "h", "VisibilityTimeout": 0}
-            stub.add_response("change_message_visibility_batch", answer([]), {"QueueUrl": self.DEAD, "Entries": [back]})
-            topic = topics(stub).topic("orders")
-            with pytest.raises(TopicError, match="ServiceUnavailable"):
-                topic.redrive("g", lambda letter: letter.body)
-            stub.assert_no_pending_responses()
+    def test_a_letter_that_can_not_be_sent_back_stays(self, stub: Stubber, topic: SqsTopic) -> None:
+        stub.add_response("get_queue_attributes", {"Attributes": {}})
+        stub.add_response("get_queue_url", {"QueueUrl": self.DEAD})
+        letter = {"MessageId": "1", "ReceiptHandle": "h", "Body": "x", "Attributes": {"SentTimestamp": "1"}}
+        stub.add_response("receive_message", {"Messages": [letter]})
+        stub.add_client_error("send_message_batch", "ServiceUnavailable", "", 503)
+        back = {"Id": "0", "ReceiptHandle": "h", "VisibilityTimeout": 0}
+        stub.add_response("change_message_visibility_batch", answer([]), {"QueueUrl": self.DEAD, "Entries": [back]})
+        with pytest.raises(TopicError, match="ServiceUnavailable"):
+            topic.redrive("g", lambda letter: letter.body)
 
 
 class TestDeadQueues:
     @pytest.mark.parametrize(("name", "value"), [("balog.attempts", "9" * 5000), ("balog.consumers", "[" * 100_000)])
     def test_a_letter_of_others_with_odd_attributes_is_read_all_the_same(
-        self, session: Any, name: str, value: str
+        self, stub: Stubber, topic: SqsTopic, name: str, value: str
     ) -> None:
-        with Stubber(session.client("sqs")) as stub:
-            stub.add_response("get_queue_url", {"QueueUrl": URL})
-            stub.add_response("get_queue_attributes", {"Attributes": {}})
-            stub.add_response("get_queue_url", {"QueueUrl": URL + "-dead"})
-            attributes = {name: {"DataType": "String", "StringValue": value}}
-            letter = {"MessageId": "1", "ReceiptHandle": "h", "Body": "x", "MessageAttributes": attributes}
-            stub.add_response("receive_message", {"Messages": [letter]})
-            stub.add_response("receive_message", {})
-            stub.add_response("change_message_visibility_batch", answer([]))
-            (read,) = topics(stub).topic("orders").dead_letters("g")
+        stub.add_response("get_queue_attributes", {"Attributes": {}})
+        stub.add_response("get_queue_url", {"QueueUrl": URL + "-dead"})
+        attributes = {name: {"DataType": "String", "StringValue": value}}
+        letter = {"MessageId": "1", "ReceiptHandle": "h", "Body": "x", "MessageAttributes": attributes}
+        stub.add_response("receive_message", {"Messages": [letter]})
+        stub.add_response("receive_message", {})
+        stub.add_response("change_message_visibility_batch", answer([]))
+        (read,) = topic.dead_letters("g")
         assert (read.body, read.attempts, read.consumers) == (b"x", 1, ())
 
     @pytest.mark.parametrize(
