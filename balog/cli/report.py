@@ -99,7 +99,7 @@ def command(
     from balog.analytics.reporting.links import parse_link
     from balog.analytics.reporting.query import parse_query
     from balog.analytics.reporting.report import empty_report, make_local_report
-    from balog.analytics.tables.catalogs.location import session_settings
+    from balog.analytics.tables.catalogs.location import are_tables, session_settings
 
     query = parse_query(since, until, compare, where)._replace(run=run_id)
     sources = _with_stdin(sources)
@@ -107,7 +107,7 @@ def command(
     page = None if no_html or run_id is not None else html
     if page is not None:
         check_page_path(page)
-    of_tables = _is_of_tables(sources)
+    of_tables = are_tables(sources)
     paths = list(sources) if of_tables else [absolute(source) for source in sources]
     is_local = _is_local(engine, spark_place)
     listed, topics = ([], 0) if of_tables else _list_inputs(paths, query, engine)
@@ -200,20 +200,6 @@ def _print_run(report: Report, run_id: str, links: Sequence[LinkTemplate], *, as
         sys.stdout.write(encode(single) + "\n")
     else:
         print_run(single)
-
-
-def _is_of_tables(sources: tuple[str, ...]) -> bool:
-    """Return whether the source is the location of tables.
-
-    Raises:
-        ConfigError: other sources are given with it.
-    """
-    from balog.analytics.tables import is_tables
-
-    of_tables = [source for source in sources if is_tables(source)]
-    if of_tables and len(sources) > 1:
-        raise ConfigError("tables can't be combined with other sources; leave those out", of_tables[0])
-    return bool(of_tables)
 
 
 def _list_inputs(paths: list[str], query: ReportQuery, engine: str) -> tuple[list[SourceFile], int]:

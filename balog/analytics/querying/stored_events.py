@@ -8,10 +8,10 @@ from datetime import datetime, timedelta, timezone
 import msgspec
 from msgspec import UNSET, Raw, Struct
 
+from balog.analytics.engine import EPOCH, micros
 from balog.event import Event, Header, parse_level
 
 _COLUMNS = ("id", "schema", "channel", "micros", "level", "context", "payload")
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 class _Row(Struct, rename=dict(zip(_COLUMNS, (f"c{number}" for number in range(7))))):
@@ -43,7 +43,7 @@ def events_query(types: Sequence[str], since: datetime, until: datetime, *, erro
         SELECT id, schema, channel, unix_micros(timestamp) AS micros, level, context, payload_json AS payload
         FROM events
         WHERE {wanted} AND date >= DATE '{first:%Y-%m-%d}' AND date <= DATE '{last:%Y-%m-%d}'
-            AND unix_micros(timestamp) >= {_micros(first)} AND unix_micros(timestamp) < {_micros(last)}
+            AND unix_micros(timestamp) >= {micros(first)} AND unix_micros(timestamp) < {micros(last)}
         ORDER BY timestamp, id
     """  # noqa: S608  types and numbers only
 
@@ -54,12 +54,8 @@ def event_of(row: str) -> Event:
     header = Header(
         id=found.id,
         channel=found.channel,
-        timestamp=_EPOCH + timedelta(microseconds=found.micros),
+        timestamp=EPOCH + timedelta(microseconds=found.micros),
         level=(parse_level(found.level) if found.level is not None else None) or UNSET,
         context={name: value for name, value in (found.context or {}).items() if value is not None},
     )
     return Event(schema=found.schema, header=header, raw_payload=Raw((found.payload or "null").encode()))
-
-
-def _micros(when: datetime) -> int:
-    return (when - _EPOCH) // timedelta(microseconds=1)

@@ -31,10 +31,9 @@ def spark_struct(kind: pa.StructType) -> t.StructType:
     return from_arrow_schema(pa.schema(list(kind)))
 
 
-def struct(columns: str, **nested: t.DataType) -> t.StructType:
+def struct(columns: str) -> t.StructType:
     """Return the struct type of Spark's DDL, which Spark itself reads only with a session; see ``schemas.struct``."""
-    plain = spark_struct(schemas.struct(columns)) if columns else t.StructType()
-    return t.StructType([*plain, *(t.StructField(name, kind) for name, kind in nested.items())])
+    return spark_struct(schemas.struct(columns))
 
 
 QUARANTINE, DEFAULT, TEXT_EVENT = map(spark_struct, (schemas.QUARANTINE, schemas.DEFAULT, schemas.TEXT_EVENT))

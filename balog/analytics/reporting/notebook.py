@@ -16,7 +16,7 @@ from balog.analytics.reporting.page import make_page
 from balog.analytics.reporting.query import ReportQuery, parse_query
 from balog.analytics.reporting.raw_report import make_raw_report, wanted_files
 from balog.analytics.reporting.report import empty_report, make_local_report
-from balog.analytics.tables import is_tables
+from balog.analytics.tables.catalogs.location import are_tables
 from balog.common.errors import ConfigError
 from balog.common.storage.local_files import replace_file
 
@@ -93,10 +93,7 @@ def report(
         raise ConfigError("nothing to report; give a file, a folder or the location of tables", "analytics.report")
     query = parse_query(since, until, compare, where)
     templates = [parse_link(link) for link in links]
-    of_tables = [source for source in given if is_tables(source)]
-    if of_tables and len(given) > 1:
-        raise ConfigError("tables can't be combined with other sources; leave those out", of_tables[0])
-    made = _of_tables(session, given[0], query) if of_tables else _of_sources(session, given, query)
+    made = _of_tables(session, given[0], query) if are_tables(given) else _of_sources(session, given, query)
     return NotebookReport(made, make_page(made, templates))
 
 

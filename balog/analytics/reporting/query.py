@@ -11,7 +11,6 @@ from msgspec import Struct
 from balog.common.errors import ConfigError
 from balog.filters import Expression
 
-EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
 _FIRST, _LAST = (end.replace(tzinfo=timezone.utc) for end in (datetime.min, datetime.max))

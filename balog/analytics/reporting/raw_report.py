@@ -20,7 +20,6 @@ def make_raw_report(
     paths: Sequence[str],
     query: ReportQuery,
     listed: Sequence[SourceFile] | None = None,
-    **options: str,
 ) -> Report:
     """Read files in child processes and make the report, equal to Spark's.
 
@@ -28,15 +27,16 @@ def make_raw_report(
         paths: files, folders, globs and URLs.
         query: what to report.
         listed: the files at the paths, so that they are not listed again; see ``wanted_files``.
-        options: of the format ``balog``.
 
     Raises:
         ConfigError: a path does not exist.
         BalogError: a process that reads ended.
     """
     if listed is None:
-        listed = wanted_files(read_inputs({**options, "paths": json.dumps(list(paths))}), query)
-    with open_rollups({**options, "files": json.dumps(list(listed))}, selection_of(query)) as found:
+        listed = wanted_files(read_inputs({"paths": json.dumps(list(paths))}), query)
+    # hourly rollups of all events are enough without a condition
+    selection = Selection(query.where.text, query.earliest, query.until) if query.where is not None else None
+    with open_rollups({"files": json.dumps(list(listed))}, selection) as found:
         made = report_of(found.rollups, query, paths, "files", len(listed))
     return msgspec.structs.replace(made, duplicates=found.duplicates)
 
@@ -48,10 +48,3 @@ def wanted_files(inputs: Inputs, query: ReportQuery) -> list[SourceFile]:
     because the invalid lines of all of them are reported.
     """
     return (inputs.narrow(query.earliest, query.until) if query.of_rollups else inputs).files()
-
-
-def selection_of(query: ReportQuery) -> Selection | None:
-    """Return which events a query selects; None if hourly rollups of all events are enough."""
-    if query.where is None:
-        return None
-    return Selection(query.where.text, query.earliest, query.until)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 from pyspark import StorageLevel
@@ -22,9 +21,7 @@ from balog.analytics.tables import is_tables, open_tables
 from balog.analytics.tables.parquet import ParquetStore
 
 
-def make_report(
-    spark: SparkSession, paths: Sequence[str], query: ReportQuery, files: int | None = None, **options: Any
-) -> Report:
+def make_report(spark: SparkSession, paths: Sequence[str], query: ReportQuery, files: int | None = None) -> Report:
     """Read the data and make the report.
 
     Args:
@@ -32,14 +29,13 @@ def make_report(
         paths: as the format takes them; or one location of tables.
         query: what to report.
         files: the number of files, for the report.
-        options: of the format ``balog``.
 
     Raises:
         ConfigError: a path does not exist.
     """
     if is_tables(paths[0]):
         return _of_tables(spark, paths, query)
-    options = {"parallel": str(parallelism(spark)), **options}
+    options = {"parallel": str(parallelism(spark))}
     if query.of_rollups:
         times = {"since": query.earliest, "until": query.until}
         named = {name: when.isoformat() for name, when in times.items() if when is not None}

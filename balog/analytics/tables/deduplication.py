@@ -78,17 +78,13 @@ def spans(files: Sequence[StagedFile]) -> list[tuple[datetime, datetime]]:
     The ranges are disjoint and sorted. Distant days are separate ranges, so that the time between is not read.
     """
     merged: list[tuple[datetime, datetime]] = []
-    ends = sorted((_aware(file.first), _aware(file.last)) for file in files if file.first and file.last)
+    ends = sorted((file.first, file.last) for file in files if file.first and file.last)
     for first, last in ((max(first, _EARLIEST) - WINDOW, min(last, _LATEST) + WINDOW) for first, last in ends):
         if merged and first <= merged[-1][1]:
             merged[-1] = merged[-1][0], max(last, merged[-1][1])
         else:
             merged.append((first, last))
     return merged if len(merged) <= _MOST_SPANS else [(merged[0][0], merged[-1][1])]
-
-
-def _aware(moment: datetime) -> datetime:
-    return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
 
 
 def new_quarantine(

@@ -12,14 +12,14 @@ import os
 import re
 from collections.abc import Iterable
 from contextlib import suppress
-from datetime import date, datetime, timedelta, timezone
+from datetime import date, datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from balog.analytics.engine import EPOCH
+from balog.analytics.engine import micros
 from balog.analytics.tables.store import LoadedSource, StagedFile, TableError
 from balog.common.storage.local_files import create_file, sync_folder
 
@@ -119,14 +119,10 @@ def is_within(file: TableFile, since: datetime | None, until: datetime | None) -
         return False
     if until is not None and file.day > until.astimezone(timezone.utc).date().isoformat():
         return False
-    if since is not None and file.last is not None and file.last < micros(since):
+    first, last = micros(since), micros(until)
+    if first is not None and file.last is not None and file.last < first:
         return False
-    return not (until is not None and file.first is not None and file.first > micros(until))
-
-
-def micros(moment: datetime) -> int:
-    """Return a time as microseconds since 1970; without a zone it is in UTC."""
-    return ((moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)) - EPOCH) // timedelta(microseconds=1)
+    return not (last is not None and file.first is not None and file.first > last)
 
 
 def read_columns(columns: str) -> StructType:

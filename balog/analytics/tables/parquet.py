@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import date, datetime, timezone
 from pathlib import Path
@@ -21,6 +21,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 
+from balog.analytics.engine import micros
 from balog.analytics.rollups.frames import hours_between
 from balog.analytics.rollups.schemas import Rollups
 from balog.analytics.tables.log import (
@@ -31,7 +32,6 @@ from balog.analytics.tables.log import (
     TableFile,
     folder_of,
     is_within,
-    micros,
     read_columns,
 )
 from balog.analytics.tables.store import ROLLUPS, LoadHistory, StagedFile, TableBatch, TableError, TablePart, read_files
@@ -153,8 +153,8 @@ class ParquetStore:
         else:
             shutil.rmtree(self._staging / batch.id, ignore_errors=True)
 
-    def compact(self, tables: Sequence[str] = ()) -> list[str]:
-        """Compact the small files of each day (of all tables by default), sorted by time.
+    def compact(self) -> list[str]:
+        """Compact the small files of each day of each table, sorted by time.
 
         Returns:
             A message for each table that changed.
@@ -166,7 +166,7 @@ class ParquetStore:
         folder = self.staging(batch)
         changes = {}
         for name, table in sorted(self._log.state.tables.items()):
-            small = small_files(table.files.values()) if not tables or name in tables else []
+            small = small_files(table.files.values())
             if not small:
                 continue
             columns = read_columns(table.columns)
@@ -278,9 +278,8 @@ def _move(source: Path, target: Path) -> None:
 
 
 def _file(root: Path, staged: StagedFile) -> TableFile:
-    first = None if staged.first is None else micros(staged.first)
-    last = None if staged.last is None else micros(staged.last)
-    return TableFile(os.path.relpath(staged.path, root), staged.rows, staged.size, first, last)
+    path = os.path.relpath(staged.path, root)
+    return TableFile(path, staged.rows, staged.size, micros(staged.first), micros(staged.last))
 
 
 def _now() -> str:

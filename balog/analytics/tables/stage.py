@@ -135,12 +135,16 @@ def rewrite_without(stage: BatchStage, table: str, staged: StagedFile, dropped: 
 
 
 class DayFiles:
-    """The files of one table that a worker writes: one for each day, or all for one ``day``."""
+    """The files of one table that a worker writes: one for each day, or all for one ``day``.
+
+    Attributes:
+        waiting: bytes that are not written yet.
+    """
 
     def __init__(self, stage: BatchStage, table: str, day: date | None = None, when: str = "timestamp") -> None:
         self._stage, self._table, self._day, self._when = stage, table, day, when
-        self._waiting: list[pa.Table] = []
-        self._bytes = self._rows = 0
+        self._tables: list[pa.Table] = []
+        self.waiting = self._rows = 0
         self._thin: dict[date, list[pa.Table]] = {}
         self._thin_rows = 0
         self._open: dict[date, _File] = {}
@@ -150,16 +154,11 @@ class DayFiles:
         """Buffer rows; they are written when they fill a row group."""
         if not table.num_rows:
             return
-        self._waiting.append(table)
-        self._bytes += table.nbytes
+        self._tables.append(table)
+        self.waiting += table.nbytes
         self._rows += table.num_rows
-        if self._bytes >= _GROUP_BYTES or self._rows >= _GROUP_ROWS:
+        if self.waiting >= _GROUP_BYTES or self._rows >= _GROUP_ROWS:
             self.flush()
-
-    @property
-    def waiting(self) -> int:
-        """Bytes that are not written yet."""
-        return self._bytes
 
     def close(self) -> list[StagedFile]:
         """Finish the files and return them."""
@@ -171,10 +170,10 @@ class DayFiles:
 
     def flush(self) -> None:
         """Write the buffered rows."""
-        if not self._waiting:
+        if not self._tables:
             return
-        table = pa.concat_tables(self._waiting).combine_chunks()
-        self._waiting, self._bytes, self._rows = [], 0, 0
+        table = pa.concat_tables(self._tables).combine_chunks()
+        self._tables, self.waiting, self._rows = [], 0, 0
         if self._day is not None:
             self._file(self._day, table.schema).write(table)
             return

@@ -58,7 +58,10 @@ class LoadedSource(NamedTuple):
 
 
 class StagedFile(NamedTuple):
-    """A Parquet file of one table and day. ``first`` and ``last`` are its earliest and latest timestamps, if known."""
+    """A Parquet file of one table and day.
+
+    ``first`` and ``last`` are its earliest and latest timestamps, with a zone, if known.
+    """
 
     path: str
     day: date

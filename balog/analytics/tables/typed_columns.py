@@ -147,7 +147,8 @@ class _Model:
         self._slots: list[tuple[str, list[_Slot]]] = []
         hints: dict[str, Any] = {}
         for field, several in columns.items():
-            slots = _slots(several)
+            taken: set[str] = set()
+            slots = [_Slot(column, taken) for column in several]
             hints[field] = _either(*(slot.hint for slot in slots if slot.hint is not None), None)
             self._slots.append((field, slots))
         hints = {**dict.fromkeys(void or {}, _VOID), **hints}
@@ -250,8 +251,3 @@ class _Slot:
 
 def _either(*kinds: Any) -> Any:
     return Union[kinds]  # noqa: UP007
-
-
-def _slots(columns: Sequence[t.StructField]) -> list[_Slot]:
-    taken: set[str] = set()
-    return [_Slot(column, taken) for column in columns]

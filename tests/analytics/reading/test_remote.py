@@ -70,8 +70,8 @@ def test_folders_and_globs_are_listed_once_with_sizes_and_times(folder: str, mon
     real = RemoteStorage.entries
     monkeypatch.setattr(RemoteStorage, "entries", lambda self, name="": listed.append(name) or real(self, name))
 
-    def names(path: str) -> list[str]:
-        return [file.path.removeprefix(f"{folder}/") for file in find_files(path)]
+    def names(*paths: str) -> list[str]:
+        return [file.path.removeprefix(f"{folder}/") for file in find_files(paths)]
 
     assert names(folder) == ["a/1.jsonl", "a/b/2.jsonl.gz", "c/6.jsonl"]
     assert len(listed) == 1
@@ -79,7 +79,7 @@ def test_folders_and_globs_are_listed_once_with_sizes_and_times(folder: str, mon
     assert names(f"{folder}/*/*.jsonl") == ["a/1.jsonl", "c/6.jsonl"]
     assert names(f"{folder}/**/*.gz") == ["a/b/2.jsonl.gz"]
     assert names(f"{folder}/[!a]*") == ["c/6.jsonl"]
-    assert names(f"{folder}/c/?.txt.bak,{folder}/a/1.jsonl") == ["a/1.jsonl", "c/5.txt.bak"]
+    assert names(f"{folder}/c/?.txt.bak", f"{folder}/a/1.jsonl") == ["a/1.jsonl", "c/5.txt.bak"]
     (file,) = find_files(f"{folder}/a/1.jsonl")
     assert file.size == 5
     assert file.modified > 1e9

@@ -54,11 +54,6 @@ STREAMS = "4.2"
 """The first Spark that passes the start of a batch to a Python source."""
 
 
-def can_stream() -> bool:
-    """Return whether this Spark can stream from a Python source."""
-    return find_spec("pyspark.sql.streaming.datasource") is not None
-
-
 def check_streaming() -> None:
     """Check that this Spark can stream from a Python source.
 
@@ -67,7 +62,7 @@ def check_streaming() -> None:
     """
     import pyspark
 
-    if not can_stream():
+    if find_spec("pyspark.sql.streaming.datasource") is None:
         this = pyspark.__version__
         raise ConfigError(f"a stream needs Spark {STREAMS} or newer, this is {this}; load in batches", "Spark")
 

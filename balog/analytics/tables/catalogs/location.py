@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -113,6 +114,18 @@ def check_location(location: str) -> None:
 def is_tables(location: str) -> bool:
     """Return whether tables are at a location: it names a catalog, or a folder that ``balog load`` wrote."""
     return location.startswith(CATALOGS) or has_log(location)
+
+
+def are_tables(sources: Sequence[str]) -> bool:
+    """Return whether a report's source is the location of tables.
+
+    Raises:
+        ConfigError: other sources are given with it.
+    """
+    of_tables = [source for source in sources if is_tables(source)]
+    if of_tables and len(sources) > 1:
+        raise ConfigError("tables can't be combined with other sources; leave those out", of_tables[0])
+    return bool(of_tables)
 
 
 def open_store(spark: SparkSession, location: str) -> ParquetStore:
