@@ -42,6 +42,11 @@ def broker(config, data, *options):
     return subprocess.run([*BALOG, "broker", "--config", str(config), *options], input=data, capture_output=True)
 
 
+def started(config, *prefix, **more):
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "bufsize": 0}
+    return subprocess.Popen([*prefix, *BALOG, "broker", "--config", str(config)], **{**pipes, **more})
+
+
 def in_topic(root):
     home = open_topics(f"local:{root / 'topics'}")
     topic, bodies = home.topic("events"), []
@@ -125,8 +130,7 @@ class TestTrouble:
         config = tmp_path / "c.json"
         with HttpStandIn(lambda request: Answer(trouble="hang")) as server:
             config.write_text(json.dumps({"sinks": [{"type": "webhook", "url": server.url}], "drain": 300}))
-            command = [*BALOG, "broker", "--config", str(config)]
-            with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+            with started(config) as process:
                 data = stream([Event.new("a", {"n": 1})])
                 process.stdin.write(data)
                 process.stdin.close()
@@ -190,12 +194,7 @@ class TestTrouble:
         """Given a target that dies, then the broker says so, exits 1, and the events so far are safe."""
         data = stream([Event.new("a", {"n": n}) for n in range(20_000)])
         source = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        process = subprocess.Popen(
-            [*BALOG, "broker", "--config", str(config)],
-            stdin=source.stdout,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
+        process = started(config, stdin=source.stdout, stderr=subprocess.PIPE)
         source.stdout.close()
         process.stdout.close()
         try:
@@ -214,9 +213,7 @@ class TestSignals:
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
     def test_a_signal_ends_it_at_a_line_with_everything_delivered(self, number, config, tmp_path):
         data = stream([Event.new("a", {"n": n}) for n in range(100)])
-        with subprocess.Popen(
-            [*BALOG, "broker", "--config", str(config)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
-        ) as process:
+        with started(config) as process:
             process.stdin.write(data + b'{"type": "half a li')
             assert read_exactly(process.stdout, len(data)) == data
             process.send_signal(number)
@@ -227,12 +224,7 @@ class TestSignals:
 
     def test_a_signal_that_is_ignored_stays_ignored(self, config):
         """Given a broker in the background, where a shell ignores SIGINT, then Ctrl-C does not reach it."""
-        with subprocess.Popen(
-            ["sh", "-c", 'trap "" INT; exec "$@"', "sh", *BALOG, "broker", "--config", str(config)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            bufsize=0,
-        ) as process:
+        with started(config, "sh", "-c", 'trap "" INT; exec "$@"', "sh") as process:
             process.stdin.write(b"first\n")
             assert read_exactly(process.stdout, 6) == b"first\n"
             process.send_signal(signal.SIGINT)
@@ -247,12 +239,7 @@ class TestSignals:
         data = stream(events)
         taken_before: set[bytes] = set()
         for round_ in range(6):
-            with subprocess.Popen(
-                [*BALOG, "broker", "--config", str(config)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                bufsize=0,
-            ) as process:
+            with started(config, stdout=subprocess.DEVNULL) as process:
                 os.set_blocking(process.stdin.fileno(), True)
                 process.stdin.write(data[: len(data) * (round_ + 1) // 7])
                 time.sleep(0.05 * round_)
@@ -274,11 +261,8 @@ class TestSignals:
 def test_a_killed_broker_leaves_no_temporary_folder(config, tmp_path):
     (tmp_path / "tmp").mkdir()
     environment = {**os.environ, "TMPDIR": str(tmp_path / "tmp")}
-    with subprocess.Popen(
-        [*BALOG, "broker", "--config", str(config)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
-    ) as process:
+    with started(config, env=environment) as process:
         process.stdin.write(b"data\n")
-        process.stdin.flush()
         assert process.stdout.readline() == b"data\n"
         process.kill()
     assert list((tmp_path / "tmp").iterdir()) == []

@@ -6,7 +6,6 @@ import os
 import pty
 import signal
 import subprocess
-import sys
 import termios
 import time
 from pathlib import Path
@@ -15,17 +14,9 @@ import pytest
 
 from balog.event import decode
 from balog.singer import parse_log, to_event
+from tests.broker.sidecars import BALOG, python, sidecar, started
 
 DATA = Path(__file__).parent.parent / "data"
-BALOG = [sys.executable, "-m", "balog"]
-
-
-def sidecar(*command, options=(), **more):
-    return subprocess.run([*BALOG, "run", *options, "--", *command], capture_output=True, **more)
-
-
-def python(code):
-    return [sys.executable, "-c", code]
 
 
 def split(out):
@@ -69,7 +60,7 @@ for n in range(5):
         read_end, write_end = os.pipe()
         os.set_blocking(write_end, False)
         code = """import sys; sys.stdout.write('{"type": "RECORD", "stream": "a", "record": 1}\\n' * 100_000)"""
-        with subprocess.Popen([*BALOG, "run", "--", *python(code)], stdout=write_end) as process:
+        with started(*python(code), stdout=write_end) as process:
             os.close(write_end)
             with open(read_end, "rb") as reader:
                 events, rest = split(reader.read())
@@ -127,9 +118,7 @@ class TestEvents:
     def test_a_record_shows_while_the_tap_goes_on(self):
         """Given a tap that logs and then works on, then its last line does not wait for the next."""
         code = "import sys, time; print('INFO hello', file=sys.stderr, flush=True); time.sleep(60)"
-        with subprocess.Popen(
-            [*BALOG, "run", "--", *python(code)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-        ) as process:
+        with started(*python(code), stderr=subprocess.DEVNULL) as process:
             line = process.stdout.readline()
             process.terminate()
             process.stdout.read()
@@ -187,11 +176,6 @@ class TestExit:
         assert report.payload["outcome"] == ("failed" if code else "succeeded")
         assert report.level == ("ERROR" if code else "INFO")
 
-    def test_a_child_that_a_signal_ended(self):
-        done = sidecar("sh", "-c", "kill -KILL $$")
-        assert done.returncode == 128 + signal.SIGKILL
-        assert split(done.stdout)[0][-1].payload["exit_code"] == 137
-
     @pytest.mark.parametrize(("command", "code"), [("/nowhere/tap-x", 127), ("/etc/passwd", 126)])
     def test_a_command_that_cannot_run_is_one_line_and_one_report(self, command, code):
         done = sidecar(command)
@@ -216,9 +200,7 @@ signal.signal({int(number)}, stop)
 print('ready', flush=True)
 time.sleep(60)
 """
-        with subprocess.Popen(
-            [*BALOG, "run", "--", *python(code)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE
-        ) as process:
+        with started(*python(code), stdin=subprocess.DEVNULL) as process:
             assert process.stdout.readline() == b"ready\n"
             process.send_signal(number)
             events, rest = split(process.stdout.read())
@@ -226,24 +208,12 @@ time.sleep(60)
         assert rest == b'{"type": "STATE", "value": "safe"}\n'
         assert events[-1].payload["exit_code"] == 7
 
-    def test_a_target_that_ends_early_ends_the_tap(self):
-        code = 'import sys\nwhile True: sys.stdout.write(\'{"type": "RECORD", "stream": "a", "record": 1}\\n\')'
-        with subprocess.Popen(
-            [*BALOG, "run", "--", *python(code)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        ) as process:
-            process.stdout.read(100_000)
-            process.stdout.close()
-            said = process.stderr.read()
-        assert process.returncode == 1
-        assert b"BrokenPipeError" in said
-
     @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
     @pytest.mark.parametrize(("code", "given"), [(0, 1), (3, 3)])
     def test_a_full_disk_is_one_line_and_no_success(self, code, given):
         with open("/dev/full", "wb") as full:
-            done = subprocess.run(
-                [*BALOG, "run", "--", "sh", "-c", f"echo data; exit {code}"], stdout=full, stderr=subprocess.PIPE
-            )
+            output = {"capture_output": False, "stdout": full, "stderr": subprocess.PIPE}
+            done = sidecar("sh", "-c", f"echo data; exit {code}", **output)
         assert done.returncode == given
         assert done.stderr == b"balog run: the stream broke: No space left on device\n"
 
@@ -276,10 +246,9 @@ while time.monotonic() < end:
 print(count, flush=True)
 """
         master, slave = pty.openpty()
-        process = subprocess.Popen(
-            [*BALOG, "run", "--", *python(code)],
+        process = started(
+            *python(code),
             stdin=slave if stdin == "terminal" else subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
             preexec_fn=lambda: fcntl.ioctl(slave, termios.TIOCSCTTY, 0),
@@ -308,8 +277,7 @@ print(count, flush=True)
         assert split(done.stdout)[1] == b"first\nlast\n"
 
     def test_a_signal_ends_the_wait_for_a_grandchild(self):
-        command = [*BALOG, "run", "--", "sh", "-c", 'sleep 600 & echo "$$ $!"']
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        with started("sh", "-c", 'sleep 600 & echo "$$ $!"', stderr=subprocess.DEVNULL) as process:
             child, grandchild = map(int, process.stdout.readline().split())
             try:
                 while os.path.exists(f"/proc/{child}"):  # until the sidecar has waited for it

@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -15,9 +14,9 @@ from balog.broker.config import RunConfig
 from balog.broker.quarantine import QuarantineConfig
 from balog.event import decode
 from balog.singer import parse_log, to_event
+from tests.broker.sidecars import BALOG, impatient, python, sidecar, started
 from tests.waiting import wait_for
 
-BALOG = [sys.executable, "-m", "balog"]
 RECORD = b'{"type": "RECORD", "stream": "a", "record": 1}\n'
 STATE = b'{"type": "STATE", "value": {"at": 7, "token": "hunter2"}}\n'
 
@@ -32,14 +31,6 @@ def write_config(folder, **config):
     sinks = [{"type": "store", "path": str(folder / "archive"), "topic": "t"}]
     (folder / "run.json").write_text(json.dumps({"sinks": sinks, **config}))
     return ["--config", str(folder / "run.json")]
-
-
-def sidecar(*command, options=(), **more):
-    return subprocess.run([*BALOG, "run", *options, "--", *command], capture_output=True, **more)
-
-
-def python(code):
-    return [sys.executable, "-c", code]
 
 
 def printing(data):
@@ -69,7 +60,7 @@ class TestUntouched:
         options = write_config(folder)
         code = "import os; print(os.fstat(1).st_ino)"
         with open(read_end, "rb") as reader:
-            with subprocess.Popen([*BALOG, "run", *options, "--", *python(code)], stdout=write_end):
+            with started(*python(code), options=options, stdout=write_end):
                 os.close(write_end)
                 assert int(reader.read()) == os.fstat(read_end).st_ino
 
@@ -91,21 +82,17 @@ class TestUntouched:
         gate = folder / "gate"
         os.mkfifo(gate)
         code = f"import os; os.write(1, b'all\\n'); os.close(1); open({str(gate)!r}).read()"
-        with subprocess.Popen(
-            [*BALOG, "run", *write_config(folder), "--", *python(code)], stdout=subprocess.PIPE
-        ) as process:
+        with started(*python(code), options=write_config(folder)) as process:
             assert process.stdout.read() == b"all\n"
             assert process.poll() is None
             gate.write_text("")
         assert process.returncode == 0
 
-    def test_a_target_that_ends_early_ends_the_tap_as_without_a_sidecar(self, folder):
+    @pytest.mark.parametrize("in_band", [False, True])
+    def test_a_target_that_ends_early_ends_the_tap_as_without_a_sidecar(self, folder, in_band):
         code = "import sys\nwhile True: sys.stdout.write('x' * 10_000 + '\\n')"
-        with subprocess.Popen(
-            [*BALOG, "run", *write_config(folder), "--", *python(code)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        ) as process:
+        options = write_config(folder, in_band=in_band)
+        with started(*python(code), options=options, stderr=subprocess.PIPE) as process:
             process.stdout.read(100)
             process.stdout.close()
             assert b"BrokenPipeError" in process.stderr.read()
@@ -136,11 +123,8 @@ class TestUntouched:
             sinks=[{"type": "store", "path": str(folder / "file" / "x"), "topic": "t"}],
             spool={"path": str(folder / "spool")},
         )
-        code = f"from balog.broker import sidecar; sidecar.DRAIN_SECONDS = 0.2; {MAIN}"
-        done = subprocess.run(
-            [sys.executable, "-c", code, "run", *config, "--", "sh", "-c", "echo data; echo INFO hello >&2; exit 3"],
-            capture_output=True,
-        )
+        command = ["sh", "-c", "echo data; echo INFO hello >&2; exit 3"]
+        done = sidecar(*command, options=config, balog=impatient(DRAIN_SECONDS=0.2))
         assert (done.returncode, done.stdout) == (3, b"data\n")
         assert b"2 events wait in spool" in done.stderr
         assert b"hello" in b"".join(path.read_bytes() for path in (folder / "spool").rglob("*") if path.is_file())
@@ -154,16 +138,11 @@ class TestUntouched:
             sinks=[{"type": "store", "path": str(folder / "file" / "x"), "topic": "t"}],
             spool={"path": str(folder / "spool"), "sync": 0},
         )
-        command = [*BALOG, "run", *config, "--", "sh", "-c", "echo INFO hello >&2; exec sleep 60"]
-        with subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
-        ) as process:
+        command = ["sh", "-c", "echo INFO hello >&2; exec sleep 60"]
+        with started(*command, options=config, stderr=subprocess.PIPE, start_new_session=True) as process:
             assert b"hello" in process.stdout.readline()
             os.killpg(process.pid, signal.SIGKILL)
         assert b"hello" in b"".join(path.read_bytes() for path in (folder / "spool").rglob("*") if path.is_file())
-
-
-MAIN = "from balog.cli import main; main()"
 
 
 class TestReport:
@@ -238,10 +217,11 @@ sys.stdout.write('{"type": "RECORD", "stream": "a", "record": 1}\\n')
         assert (done.returncode, done.stdout, done.stderr) == (0, data, b"")
         assert "state" not in report_of(folder).payload
 
-    def test_the_signal_that_ended_it(self, folder):
-        done = sidecar("sh", "-c", "kill -SEGV $$", options=write_config(folder))
+    @pytest.mark.parametrize(("name", "code"), [("SEGV", 139), ("KILL", 137)])
+    def test_the_signal_that_ended_it(self, folder, name, code):
+        done = sidecar("sh", "-c", f"kill -{name} $$", options=write_config(folder, in_band=name == "KILL"))
         payload = report_of(folder).payload
-        assert (done.returncode, payload["exit_code"], payload["signal"]) == (139, 139, "SIGSEGV")
+        assert (done.returncode, payload["exit_code"], payload["signal"]) == (code, code, f"SIG{name}")
 
     def test_a_command_that_cannot_be_run_is_reported_too(self, folder):
         done = sidecar("/nowhere/tap-x", options=write_config(folder))
@@ -313,12 +293,8 @@ while True: time.sleep(1)
 
     def test_a_tap_that_does_not_heed_the_request_is_killed(self, folder):
         code = "import signal, time; signal.signal(15, signal.SIG_IGN); print('x' * 5000, flush=True); time.sleep(600)"
-        wrapped = f"from balog.broker import sidecar; sidecar._GRACE_SECONDS = 0.3; {MAIN}"
-        done = subprocess.run(
-            [sys.executable, "-c", wrapped, "run", *write_config(folder, **full(folder)), "--", *python(code)],
-            capture_output=True,
-            timeout=120,
-        )
+        options = write_config(folder, **full(folder))
+        done = sidecar(*python(code), options=options, balog=impatient(_GRACE_SECONDS=0.3), timeout=120)
         assert done.returncode == 1
         assert report_of(folder).payload["signal"] == "SIGKILL"
 
@@ -338,9 +314,7 @@ signal.signal({int(number)}, lambda number, frame: exit(7))
 print(1, flush=True)
 time.sleep(99)
 """
-        with subprocess.Popen(
-            [*BALOG, "run", *write_config(folder), "--", *python(code)], stdout=subprocess.PIPE
-        ) as process:
+        with started(*python(code), options=write_config(folder)) as process:
             process.stdout.readline()
             process.send_signal(number)
         assert process.returncode == 7
@@ -357,9 +331,7 @@ signal.signal(signal.SIGINT, first)
 print('ready', flush=True)
 while True: signal.pause()
 """
-        with subprocess.Popen(
-            [*BALOG, "run", *write_config(folder), "--", *python(code)], stdout=subprocess.PIPE
-        ) as process:
+        with started(*python(code), options=write_config(folder)) as process:
             for line in (b"ready\n", b"first\n"):
                 assert process.stdout.readline() == line
                 process.send_signal(signal.SIGINT)
@@ -369,9 +341,7 @@ while True: signal.pause()
     def test_ctrl_z_stops_both_and_both_go_on(self, folder):
         code = "import time\nwhile True: print(1, flush=True); time.sleep(0.05)"
         # In a group of its own: the kernel stops nobody in an orphaned one, as that of a runner without a shell is.
-        with subprocess.Popen(
-            [*BALOG, "run", *write_config(folder), "--", *python(code)], stdout=subprocess.PIPE, preexec_fn=os.setpgrp
-        ) as process:
+        with started(*python(code), options=write_config(folder), preexec_fn=os.setpgrp) as process:
             process.stdout.readline()
             (child,) = (
                 int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
@@ -388,12 +358,8 @@ while True: signal.pause()
         """Given a sink that fails and two signals after the command has ended, then its exit code comes at once."""
         (folder / "file").write_text("in the way")
         config = write_config(folder, sinks=[{"type": "store", "path": str(folder / "file" / "x"), "topic": "t"}])
-        code = f"from balog.broker import sidecar; sidecar.DRAIN_SECONDS = 600; {MAIN}"
-        with subprocess.Popen(
-            [sys.executable, "-c", code, "run", *config, "--", "sh", "-c", "exit 5"],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-        ) as process:
+        balog = impatient(DRAIN_SECONDS=600)
+        with started("sh", "-c", "exit 5", options=config, balog=balog, stderr=subprocess.PIPE) as process:
             assert b"trying again" in process.stderr.readline()
             children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
             wait_for(lambda: not children.read_text().strip())
@@ -455,13 +421,9 @@ for n in range(20_000):
     def test_a_grandchild_that_logs_for_ever_does_not_hold_up_the_end(self, folder):
         """Given a background process that writes to stderr without an end, then the run is reported all the same."""
         code = "while :; do echo INFO alive >&2; sleep 0.05; done & echo $!"
-        wrapped = f"from balog.broker import sidecar; sidecar._LINGER_SECONDS = 0.3; {MAIN}"
-        process = subprocess.run(
-            [sys.executable, "-c", wrapped, "run", *write_config(folder), "--", "sh", "-c", code],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            timeout=120,
-        )
+        output = {"capture_output": False, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "timeout": 120}
+        balog = impatient(_LINGER_SECONDS=0.3)
+        process = sidecar("sh", "-c", code, options=write_config(folder), balog=balog, **output)
         os.kill(int(process.stdout), signal.SIGKILL)
         assert process.returncode == 0
         assert archived(folder)[-1].cls_type == "run"
@@ -479,10 +441,8 @@ for n in range(20_000):
 
     def test_a_parent_that_ignores_its_children(self, folder):
         """Given SIGCHLD ignored, which a parent may hand down, then the exit code is known all the same."""
-        code = f"import signal; signal.signal(signal.SIGCHLD, signal.SIG_IGN); {MAIN}"
-        done = subprocess.run(
-            [sys.executable, "-c", code, "run", *write_config(folder), "--", "sh", "-c", "exit 4"], capture_output=True
-        )
+        code = "import signal; signal.signal(signal.SIGCHLD, signal.SIG_IGN); from balog.cli import main; main()"
+        done = sidecar("sh", "-c", "exit 4", options=write_config(folder), balog=python(code))
         assert done.returncode == 4
 
 
