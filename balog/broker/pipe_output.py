@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 from typing import Annotated, ClassVar
 
 from balog.broker.editor import Line
-from balog.broker.messages.descriptors import write_all
 from balog.broker.stopwatch import Stopwatch
 from balog.common.stats import Stats, counter
+from balog.common.storage.local_files import write_all
 
 _OUT_BYTES = 256 * 1024
 

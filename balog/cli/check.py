@@ -30,14 +30,11 @@ KINDS = (*_MAIN_KINDS, *(f"broker-{name}" for name in SINGLE_SINKS))
 @click.command("check")
 @options.choice("--for", "kind", of=KINDS, default="broker", help="The command or part that reads the config.")
 @click.option("--connect", is_flag=True, help="Also connect to each sink; nothing is delivered.")
-@click.option("--guarantees", is_flag=True, help="Also print what each sink guarantees: losses, repeats, retries.")
 @click.option("--redaction", is_flag=True, help="Show what redaction would replace in a file of events or lines.")
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of the config instead, for an editor.")
 @click.option("--rules", type=options.FilePath(path_type=Path), help="With --redaction: a logger's config.")
 @click.argument("path", metavar="CONFIG", type=options.FilePath(path_type=Path), required=False)
-def command(
-    path: Path | None, kind: str, connect: bool, guarantees: bool, redaction: bool, schema: bool, rules: Path | None
-) -> None:
+def command(path: Path | None, kind: str, connect: bool, redaction: bool, schema: bool, rules: Path | None) -> None:
     """Find every error in a config: each with its line, column and path, and what to do.
 
     CONFIG is JSON or YAML (.yaml, .yml).
@@ -60,14 +57,14 @@ def command(
         _explain_file(path, rules)
         return
     try:
-        _check(path, kind, connect=connect, guarantees=guarantees)
+        _check(path, kind, connect=connect)
     except ConfigError as error:
         if error.source.startswith(f"{path}:"):  # its syntax, with line and column
             exit_if_invalid(path, error.problems if isinstance(error, ConfigProblems) else [error], 2)
         raise
 
 
-def _check(path: Path, kind: str, *, connect: bool, guarantees: bool) -> None:
+def _check(path: Path, kind: str, *, connect: bool) -> None:
     if kind == "document":
         _check_document(path)
         return
@@ -84,9 +81,6 @@ def _check(path: Path, kind: str, *, connect: bool, guarantees: bool) -> None:
     for note in notes(config) if kind != "forward" else ():  # the topic of a forwarder is its spool
         click.echo(f"{path}: note: {note}", err=True)
     click.echo(f"{path}: ok, {counted(len(sinks), 'sink')}")
-    for sink in sinks if guarantees else ():
-        for guarantee in sink.given_guarantees():
-            click.echo(f"{sink.name}: {guarantee}")
     failed = False
     for result in reach(sinks) if connect else ():
         click.echo(f"{result.name}: {result.error or result.note or 'is there'}")

@@ -141,15 +141,6 @@ class SinkOptions(AnySinkConfig, Struct, kw_only=True):
         """Return whether the sink sends anything of an event. Other events count as filtered and are not queued."""
         return True
 
-    def given_guarantees(self) -> list[SinkGuarantee]:
-        """Return what the sink guarantees with these options: usually one; none if its class does not say."""
-        scheme = str(getattr(self, "url", None)).partition(":")[0]
-        return [
-            one
-            for one in self.guarantees
-            if one.option in ("", f"{scheme}:") or getattr(self, one.option, None) is not None
-        ]
-
     def preview(self, event: Event) -> str | None:
         """Return what the sink would send for an event, as text without secrets; None if it cannot tell.
 

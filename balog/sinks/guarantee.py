@@ -25,10 +25,3 @@ class SinkGuarantee(NamedTuple):
     not_retried: str = "400, 413, 415, 422"
     option: str = ""
     extra: str = ""
-
-    def __str__(self) -> str:
-        """Return the guarantee in one line."""
-        return (
-            f"{self.delivery}; safe once {self.safe_once}; a repeated event {self.repeats or 'is there twice'}; "
-            f"one request carries {self.request}; never retried: {self.not_retried or 'nothing'}"
-        ).replace("`", "")

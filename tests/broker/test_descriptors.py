@@ -1,7 +1,7 @@
 import os
 import threading
 
-from balog.broker.messages.descriptors import write_all
+from balog.common.storage.local_files import write_all
 
 
 def test_a_full_non_blocking_pipe_is_waited_for():

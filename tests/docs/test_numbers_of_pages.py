@@ -4,7 +4,7 @@ import pytest
 from balog_clickhouse import sink, table
 
 from balog.analytics.reporting import comparison
-from balog.broker.batches.config import BatchConfig
+from balog.broker.batches.writer import MAX_AGE
 from balog.broker.state import StateConfig
 from balog.cli.forward import MAX_ATTEMPTS
 from balog.consumers.queueing import in_flight
@@ -116,7 +116,7 @@ def test_the_numbers_of_a_page_are_the_code_s(pages: str) -> None:
 
 def test_the_numbers_that_pages_have_in_words_or_examples_are_the_code_s() -> None:
     assert (breaker.THRESHOLD, breaker.LONGEST, consumer.LEAST_ATTEMPTS) == (5, 60, 3)
-    assert (BatchConfig().max_age, *Limits()) == (300, 8 << 30, 250)
+    assert (MAX_AGE, *Limits()) == (300, 8 << 30, 250)
     store = StoreSinkConfig(url="s3://b/c", topic="t")
     assert (store.max_file_bytes, store.build()._max_age) == (128 << 20, 300)
     assert StateConfig(hold=True).every == 1

@@ -68,9 +68,6 @@ class BatchConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True)
             ),
         ),
     ] = 1
-    max_age: Annotated[
-        float, Meta(gt=0, le=86_400, description="Seconds that a RECORD waits at most for its file to be full.")
-    ] = 300.0
     root: Annotated[str, Meta(min_length=1, description="The folder where relative paths of a manifest begin.")] = "."
     allowed: Annotated[
         list[Place], Meta(description="Locations of files of a BATCH. The default allows local files only, anywhere.")

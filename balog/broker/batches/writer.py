@@ -23,6 +23,9 @@ from balog.singer.batch.files import writer
 from balog.singer.batch.rows import DoesNotFit, RowWriter
 
 _MAX_OPEN_FILES = 16
+MAX_AGE = 300.0
+"""Seconds that a row waits at most for its file to be full."""
+
 _PARQUET_CODECS = ("none", "gzip", "zstd", "snappy", "lz4", "brotli")
 
 
@@ -111,7 +114,7 @@ class BatchWriter:
 
     def due(self) -> Iterable[Line]:
         """See ``Editor``."""
-        oldest = time.monotonic() - self._config.max_age
+        oldest = time.monotonic() - MAX_AGE
         streams = [stream for stream, open in self._open.items() if open.file.begun < oldest]
         if not streams:
             return ()

@@ -4,21 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import select
-
-
-def write_all(target: int, data: bytes | memoryview) -> None:
-    """Write every byte, even to a non-blocking descriptor.
-
-    Raises:
-        OSError: nobody reads any more, no space is left, …
-    """
-    view = memoryview(data)
-    while view:
-        try:
-            view = view[os.write(target, view) :]
-        except BlockingIOError:
-            select.select([], [target], [])
 
 
 def let_go(target: int) -> None:

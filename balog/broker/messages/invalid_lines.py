@@ -7,17 +7,10 @@ import re
 from collections.abc import Callable
 
 import msgspec
-from msgspec import Struct
 
-from balog.broker.messages.message_prefixes import TYPES, split_lines
+from balog.broker.messages.message_prefixes import TYPES, split_lines, type_decoder
 from balog.singer import parse_log
 
-
-class _Head(Struct):
-    type: str
-
-
-_head = msgspec.json.Decoder(_Head)
 _KNOWN = frozenset({*TYPES, "LOG"})
 _BEGINS_OBJECT = re.compile(rb"[ \t\r]*\{")
 
@@ -33,7 +26,7 @@ def find_line_error(line: bytes) -> str | None:
     except UnicodeDecodeError:
         return "not UTF-8"
     try:
-        kind = _head.decode(line).type
+        kind = type_decoder.decode(line).type
     except msgspec.ValidationError:
         return "an object without a type" if _BEGINS_OBJECT.match(line) else "no JSON object"
     except (msgspec.DecodeError, RecursionError):
@@ -111,7 +104,7 @@ def _is_clean(block: bytes) -> bool:
         except UnicodeDecodeError:
             return False
     try:
-        prefixes = _head.decode_lines(block)
+        prefixes = type_decoder.decode_lines(block)
     except (msgspec.DecodeError, RecursionError):
         return False
     # No message continues after "}", a newline and "{". Equal counts mean one message a line.

@@ -35,13 +35,15 @@ class _Type(Struct):
     type: str
 
 
-class _Head(Struct):
+class Head(Struct):
+    """The beginning of a message."""
+
     type: str
     stream: str = ""
 
 
-_type = msgspec.json.Decoder(_Type)
-_head = msgspec.json.Decoder(_Head)
+type_decoder = msgspec.json.Decoder(_Type)
+_head = msgspec.json.Decoder(Head)
 _REFUSALS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _FEW = 8  # names that are quicker searched for one by one
 _escaped_char = re.compile(rb"\\u00[2-7]").search
@@ -101,9 +103,8 @@ class Passing:
         body = line[: len(line) - len(end)]
         if b"\r" in body:
             return False
-        try:
-            head = _head.decode(body)
-        except _REFUSALS:
+        head = read_head(body)
+        if head is None:
             return body.count(b'"type"') <= 1 and body.count(b'"stream"') <= 1 and b"\\u00" not in body
         return not self._is_edited(head.type, head.stream)
 
@@ -151,8 +152,16 @@ def usual_head(edited: Iterable[str] = (), streams: Iterable[str] | None = None)
 def kind_of(line: bytes | memoryview) -> str | None:
     """Return a message's type in upper case; None for a line that is not an object with a type."""
     try:
-        return _type.decode(line).type.upper()
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return type_decoder.decode(line).type.upper()
+    except _REFUSALS:
+        return None
+
+
+def read_head(line: bytes) -> Head | None:
+    """Return a message's type and stream; None for a line that is not an object with a type."""
+    try:
+        return _head.decode(line)
+    except _REFUSALS:
         return None
 
 

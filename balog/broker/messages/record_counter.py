@@ -4,16 +4,8 @@ from __future__ import annotations
 
 import re
 
-import msgspec
-from msgspec import Struct
+from balog.broker.messages.message_prefixes import read_head
 
-
-class _Head(Struct):
-    type: str
-    stream: str = ""
-
-
-_head = msgspec.json.Decoder(_Head)
 _USUAL_HEAD = re.compile(rb'\{"type": ?"RECORD", ?"stream": ?"[^"\\]*"')
 
 
@@ -73,12 +65,9 @@ class RecordCounter:
             return
         if not line:
             return
-        try:
-            head_read = _head.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return  # not a message
-        if head_read.type.upper() == "RECORD":
-            self._add(head_read.stream, 1, size)
+        read = read_head(line)
+        if read is not None and read.type.upper() == "RECORD":
+            self._add(read.stream, 1, size)
 
     def _add(self, stream: str, records: int, size: int) -> None:
         self.streams[stream] = self.streams.get(stream, 0) + records

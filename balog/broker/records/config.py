@@ -83,4 +83,3 @@ class SchemaRule(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     from_records: Annotated[
         bool, Meta(description="Write a new SCHEMA before a record with a property that the schema lacks.")
     ] = False
-    max_new: Annotated[int, Meta(ge=1, le=10_000, description="Properties that records may add to a stream.")] = 100

@@ -13,6 +13,7 @@ from balog.broker.records.json_members import Members, write
 from balog.broker.records.schemas import Node, declared
 
 _KINDS = {b'"': "string", b"{": "object", b"[": "array", b"t": "boolean", b"f": "boolean"}
+_MAX_NEW = 100  # properties that records may add to a stream
 _WHOLE = frozenset(b"-0123456789")
 
 
@@ -48,9 +49,7 @@ class Enrichment:
         self._stream = stream
         self._patches = [rule.set for rule in rules if rule.set]
         self._say = say
-        watching = [rule.max_new for rule in rules if rule.from_records]
-        self.watches = bool(watching)
-        self._room = min(watching, default=0)
+        self.watches = any(rule.from_records for rule in rules)
         self._is_full = False
         self._new: dict[str, Any] = {}
         self._inferred: dict[str, list[str]] = {}
@@ -89,7 +88,7 @@ class Enrichment:
             kind = _kind(record[name])
             if kind == "null":
                 continue
-            if len(self._new) >= self._room:
+            if len(self._new) >= _MAX_NEW:
                 self._tell()
                 continue
             self._new[name] = changed[name] = self._describe(name, kind)
@@ -120,7 +119,7 @@ class Enrichment:
     def _tell(self) -> None:
         if not self._is_full:
             self._is_full = True
-            self._say(f"{self._stream}: records show more than {self._room} new properties; the schema takes no more")
+            self._say(f"{self._stream}: records show more than {_MAX_NEW} new properties; the schema takes no more")
 
 
 def _kind(raw: Raw) -> str:

@@ -14,7 +14,7 @@ from msgspec import Raw
 
 from balog.broker.config import RunConfig
 from balog.broker.editor import PipeError
-from balog.broker.messages.descriptors import let_go, write_all
+from balog.broker.messages.descriptors import let_go
 from balog.broker.messages.invalid_lines import InvalidLineFilter
 from balog.broker.messages.schema_reader import SchemaReader
 from balog.broker.metrics import StatsReporter
@@ -27,6 +27,7 @@ from balog.common.errors import EventError, complain
 from balog.common.redaction import Redactor
 from balog.common.signals import signals_for_main_thread
 from balog.common.stats import StatSample
+from balog.common.storage.local_files import write_all
 from balog.delivery import Dispatcher
 from balog.event import Event, Level, encode, format_timestamp, new_id
 from balog.event.payload import RunPayload, log_payload, read

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from balog.broker.messages.descriptors import write_all
 from balog.broker.messages.invalid_lines import InvalidLineFilter
 from balog.broker.messages.message_prefixes import kind_of
 from balog.broker.messages.record_counter import RecordCounter
 from balog.broker.state import read_value
 from balog.broker.stopwatch import Stopwatch
+from balog.common.storage.local_files import write_all
 
 _MAX_HELD_LINE = 8 * 1024 * 1024
 _MAX_HELD_LOGS = 16 * 1024 * 1024

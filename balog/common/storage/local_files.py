@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import select
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -94,11 +95,18 @@ def replace_file(path: Path, data: bytes, mode: int = 0o666, *, syncs_folder: bo
         file.write(data)
 
 
-def write_all(file: int, data: bytes) -> None:
-    """Write every byte into an open file on disk."""
+def write_all(file: int, data: bytes | memoryview) -> None:
+    """Write every byte, even to a pipe that does not block.
+
+    Raises:
+        OSError: nobody reads any more, no space is left, …
+    """
     view = memoryview(data)
     while view:
-        view = view[os.write(file, view) :]
+        try:
+            view = view[os.write(file, view) :]
+        except BlockingIOError:
+            select.select([], [file], [])
 
 
 def create_file(path: Path, data: bytes, *, syncs_folder: bool = True) -> bool:

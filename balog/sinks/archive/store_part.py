@@ -30,37 +30,17 @@ MANIFESTS = "_manifest"
 """The folder in a topic's folder with a manifest per file; readers of events skip it."""
 
 
-class GzipCodec:
-    """One gzip stream, flushed after each batch."""
-
-    def __init__(self) -> None:
-        self._stream = self._next = zlib.compressobj(6, zlib.DEFLATED, 31)
-
-    def pack(self, data: bytes) -> bytes:
-        """Compress a batch. Call ``keep`` after its bytes were written, since writing may fail."""
-        self._next = self._stream.copy()
-        return self._next.compress(data) + self._next.flush(zlib.Z_SYNC_FLUSH)
-
-    def keep(self) -> None:
-        """Note that the last packed batch was written."""
-        self._stream = self._next
-
-    def end(self) -> bytes:
-        """Return the bytes that end the file. May be called several times."""
-        return self._stream.copy().flush(zlib.Z_FINISH)
-
-    @staticmethod
-    def unpack(source: IO[bytes]) -> Iterator[bytes]:
-        """Yield the content of a file in blocks of a few MiB, up to where it is truncated or damaged."""
-        gunzip = zlib.decompressobj(31)
-        try:
-            while chunk := source.read(_READ):
-                while chunk:
-                    yield gunzip.decompress(chunk, _OUT)
-                    chunk = gunzip.unconsumed_tail
-        except zlib.error:
-            return
-        yield gunzip.flush()
+def _unpack(source: IO[bytes]) -> Iterator[bytes]:
+    """Yield the content of a file in blocks of a few MiB, up to where it is truncated or damaged."""
+    gunzip = zlib.decompressobj(31)
+    try:
+        while chunk := source.read(_READ):
+            while chunk:
+                yield gunzip.decompress(chunk, _OUT)
+                chunk = gunzip.unconsumed_tail
+    except zlib.error:
+        return
+    yield gunzip.flush()
 
 
 class Manifest(Struct, kw_only=True):
@@ -85,7 +65,7 @@ class Part:
     """A file that is being written in the folder of a topic."""
 
     def __init__(self, topic: Path, day: str, name: str, suffix: str = "part") -> None:
-        self._codec = GzipCodec()
+        self._gzip = zlib.compressobj(6, zlib.DEFLATED, 31)
         folder = topic / f"date={day}"
         folder.mkdir(parents=True, exist_ok=True)
         self.path = folder / f"{name}{_ENDING}"
@@ -101,16 +81,17 @@ class Part:
 
     def append(self, data: bytes, events: int, first: datetime | None, last: datetime | None) -> None:
         """Write and sync complete lines. After a failure the file is truncated to its previous size."""
-        chunk = self._codec.pack(data)
+        stream = self._gzip.copy()  # kept only once its bytes are written
+        chunk = stream.compress(data) + stream.flush(zlib.Z_SYNC_FLUSH)
         self._write(chunk)
-        self._codec.keep()
+        self._gzip = stream
         self._sha.update(chunk)
         self._counted.add(events, first, last)
         self.size += len(chunk)
 
     def finish(self) -> None:
         """Finish the file and make it visible. After a failure, more may be appended, or this be called again."""
-        end = self._codec.end()
+        end = self._gzip.copy().flush(zlib.Z_FINISH)
         self._write(end)
         try:
             sha = self._sha.copy()
@@ -162,7 +143,7 @@ def describe(file: Path) -> Path:
         return place
     found = Manifest(file=f"{file.parent.name}/{file.name}", bytes=file.stat().st_size)
     with open(file, "rb") as source:
-        for lines in _whole_lines(GzipCodec.unpack(source)):
+        for lines in _whole_lines(_unpack(source)):
             found.add(*_count(lines))
         source.seek(0)
         sha = hashlib.sha256()
@@ -209,7 +190,7 @@ def _finish_orphan(topic: Path, hidden: Path) -> None:
         day = hidden.parent.name.removeprefix("date=")
         # If this is killed, too, the next process starts over.
         part = Part(topic, day, final.name.removesuffix(_ENDING), suffix="mend")
-        for lines in _whole_lines(GzipCodec.unpack(source)):
+        for lines in _whole_lines(_unpack(source)):
             part.append(lines, *_count(lines))
         if part.size:
             part.finish()

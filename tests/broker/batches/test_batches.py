@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from balog.broker.batches import writer as batch_writer
 from balog.broker.batches.config import BatchConfig
 from balog.broker.batches.reader import BatchReader
 from balog.broker.batches.writer import BatchWriter
@@ -392,8 +393,9 @@ class TestToBatch:
         stream.put(type="RECORD", stream="b", record=row(4)).end()
         assert stream.kinds() == ["BATCH", "BATCH", "BATCH", "STATE"]
 
-    def test_rows_do_not_wait_for_ever(self, tmp_path):
-        stream = Stream(to="batch", location=str(tmp_path), max_age=0.001).put(type="RECORD", stream="a", record=row(1))
+    def test_rows_do_not_wait_for_ever(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(batch_writer, "MAX_AGE", 0.001)
+        stream = Stream(to="batch", location=str(tmp_path)).put(type="RECORD", stream="a", record=row(1))
         assert stream.out == []
         while not (due := list(stream.chain.due())):
             pass

@@ -6,9 +6,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from balog.broker.batches import writer as batch_writer
 from balog.broker.batches.config import BatchConfig
 from balog.broker.batches.writer import BatchWriter
 
@@ -36,10 +38,9 @@ def rows_in(message: dict[str, Any]) -> list[int]:
 @settings(deadline=None)
 @given(st.lists(messages, max_size=30), st.integers(1, 4), st.integers(1, 5))
 def test_rows_and_states_keep_their_order(sent, max_records, min_records):
-    with tempfile.TemporaryDirectory() as folder:
-        config = BatchConfig(
-            to="batch", location=folder, max_records=max_records, min_records=min_records, max_age=1e-9
-        )
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(batch_writer, "MAX_AGE", 1e-9)
+        config = BatchConfig(to="batch", location=folder, max_records=max_records, min_records=min_records)
         writer = BatchWriter(config, None, lambda line: None)
         out: list[dict[str, Any]] = []
         for number, message in enumerate(sent):
