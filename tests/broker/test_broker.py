@@ -25,16 +25,9 @@ BALOG = [sys.executable, "-m", "balog"]
 def config(tmp_path):
     """A config with both sinks, in the temporary folder."""
     path = tmp_path / "broker.json"
-    path.write_text(
-        json.dumps(
-            {
-                "sinks": [
-                    {"type": "topic", "url": f"local:{tmp_path / 'topics'}", "topic": "events"},
-                    {"type": "store", "path": str(tmp_path / "archive"), "topic": "events"},
-                ]
-            }
-        )
-    )
+    topic = {"type": "topic", "url": f"local:{tmp_path / 'topics'}", "topic": "events"}
+    store = {"type": "store", "path": str(tmp_path / "archive"), "topic": "events"}
+    path.write_text(json.dumps({"sinks": [topic, store]}))
     return path
 
 

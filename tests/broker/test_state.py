@@ -310,21 +310,7 @@ def test_what_cannot_be_stored_to_is_said_with_its_place(world, config, path):
     assert "hunter2" not in str(caught.value)
 
 
-def test_the_command_stores_the_state_and_the_next_run_loads_it(tmp_path: Path):
-    """Given a stream through ``balog broker``, then ``balog state load`` gives exactly the last STATE's value."""
-    config = {"sinks": [], "state": {"store": str(tmp_path / "state.json")}}
-    (tmp_path / "broker.json").write_text(json.dumps(config))
-    record = b'{"type": "RECORD", "stream": "users", "record": {"id": 1}}\n'
-    stream = b"".join([record, line(1), record, line(2), record])
-    balog = [sys.executable, "-m", "balog"]
-    done = subprocess.run([*balog, "broker", "--config", tmp_path / "broker.json"], input=stream, capture_output=True)
-    assert (done.returncode, done.stderr) == (0, b"")
-    assert done.stdout == stream
-    loaded = subprocess.run([*balog, "state", "load", tmp_path / "state.json"], capture_output=True)
-    assert (loaded.returncode, loaded.stderr) == (0, b"")
-    assert loaded.stdout == value(2)
-
-
+BALOG = [sys.executable, "-m", "balog"]
 RECORD = b'{"type": "RECORD", "stream": "users", "record": {"id": 1}}\n'
 
 
@@ -334,8 +320,20 @@ def log(number):
 
 def carry(config, stream, folder):
     (folder / "broker.json").write_text(json.dumps(config))
-    command = [sys.executable, "-m", "balog", "broker", "--config", folder / "broker.json"]
+    command = [*BALOG, "broker", "--config", folder / "broker.json"]
     return subprocess.run(command, input=stream, capture_output=True, timeout=120)
+
+
+def test_the_command_stores_the_state_and_the_next_run_loads_it(tmp_path: Path):
+    """Given a stream through ``balog broker``, then ``balog state load`` gives exactly the last STATE's value."""
+    config = {"sinks": [], "state": {"store": str(tmp_path / "state.json")}}
+    stream = b"".join([RECORD, line(1), RECORD, line(2), RECORD])
+    done = carry(config, stream, tmp_path)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout == stream
+    loaded = subprocess.run([*BALOG, "state", "load", tmp_path / "state.json"], capture_output=True)
+    assert (loaded.returncode, loaded.stderr) == (0, b"")
+    assert loaded.stdout == value(2)
 
 
 def test_the_command_lets_held_states_go_on_in_order_once_events_are_safe(tmp_path: Path):

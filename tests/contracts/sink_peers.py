@@ -140,6 +140,9 @@ class TopicPeer(FolderPeer):
 class HttpPeer(Peer):
     """A server that stands in; ``respond`` is asked for each answer."""
 
+    refuses = True
+    has_secret = True
+
     def __init__(self, root: Path, server: HttpStandIn | None = None) -> None:
         super().__init__(root)
         self.server = (server or HttpStandIn(self.respond)).start()
@@ -166,8 +169,6 @@ class HttpPeer(Peer):
 
 
 class ElasticPeer(HttpPeer):
-    refuses = True
-    has_secret = True
     server: ElasticStandIn
 
     def __init__(self, root: Path) -> None:
@@ -190,9 +191,6 @@ class ElasticPeer(HttpPeer):
 
 
 class WebhookPeer(HttpPeer):
-    refuses = True
-    has_secret = True
-
     def __init__(self, root: Path) -> None:
         super().__init__(root)
         secret = Secret(env=SECRET_NAME)
@@ -211,9 +209,6 @@ class WebhookPeer(HttpPeer):
 
 
 class ServicePeer(HttpPeer):
-    refuses = True
-    has_secret = True
-
     def __init__(self, root: Path) -> None:
         super().__init__(root)
         self.service = ServiceStandIn(SECRET)
@@ -232,9 +227,6 @@ class ServicePeer(HttpPeer):
 
 class DatadogPeer(HttpPeer):
     """Events without measures, so each is a log; a request with one that is refused is refused whole."""
-
-    refuses = True
-    has_secret = True
 
     def __init__(self, root: Path) -> None:
         super().__init__(root)
@@ -259,9 +251,6 @@ class DatadogPeer(HttpPeer):
 
 class PagerDutyPeer(HttpPeer):
     """Each event is an error of a pipeline of its own, so that each is an alert."""
-
-    refuses = True
-    has_secret = True
 
     def __init__(self, root: Path) -> None:
         super().__init__(root)
@@ -336,9 +325,6 @@ class EmailPeer(Peer):
 
 class PrometheusPeer(HttpPeer):
     """A pushgateway; the events are deltas of one counter, so what is counted twice shows."""
-
-    refuses = True
-    has_secret = True
 
     def __init__(self, root: Path) -> None:
         super().__init__(root)

@@ -7,6 +7,8 @@ from datetime import datetime
 from decimal import Decimal
 from typing import IO, Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import zstandard
 from hypothesis import HealthCheck, example, given, settings
@@ -181,9 +183,7 @@ class TestRoundTrip:
     def test_a_parquet_file_of_many_row_groups_is_read_in_its_order(self):
         rows = [dump({"id": number, "name": "x" * 2000}) for number in range(10_000)]
         (file,) = write_files(rows, "parquet", "gzip", SCHEMA, CsvOptions())
-        import pyarrow.parquet
-
-        assert pyarrow.parquet.ParquetFile(io.BytesIO(file)).metadata.num_row_groups > 1
+        assert pq.ParquetFile(io.BytesIO(file)).metadata.num_row_groups > 1
         assert [row["id"] for row in values(read(file, SCHEMA, format="parquet"))] == list(range(10_000))
 
 
@@ -299,18 +299,19 @@ class TestBounds:
         with pytest.raises(BatchError, match="more than"):
             read(file, SCHEMA, Limits(50_000), format="parquet")
 
-    def test_empty_gzip_streams_without_end_have_one(self):
-        with pytest.raises(BatchError, match="more than"):
-            read(gzip.compress(b"") * 10_000, limits=Limits(50_000), compression="gzip")
-
-    @pytest.mark.parametrize("format", ["jsonl", "csv"])
-    def test_a_line_without_end_is_refused(self, format):
-        with pytest.raises(BatchError, match=str(MAX_ROW_BYTES)):
-            read(b"x" * (MAX_ROW_BYTES + 2), format=format)
-
-    def test_a_quote_without_end_is_refused(self):
-        with pytest.raises(BatchError, match="a quote is open"):
-            read(b'a,b\n"' + (b"x" * 999 + b"\n") * (MAX_ROW_BYTES // 1000 + 1), format="csv")
+    @pytest.mark.parametrize(
+        ("data", "batch", "problem"),
+        [
+            (gzip.compress(b"") * 10_000, {"limits": Limits(50_000), "compression": "gzip"}, "more than"),
+            (b"x" * (MAX_ROW_BYTES + 2), {"format": "jsonl"}, str(MAX_ROW_BYTES)),
+            (b"x" * (MAX_ROW_BYTES + 2), {"format": "csv"}, str(MAX_ROW_BYTES)),
+            (b'a,b\n"' + (b"x" * 999 + b"\n") * (MAX_ROW_BYTES // 1000 + 1), {"format": "csv"}, "a quote is open"),
+        ],
+        ids=["empty gzip streams", "a line", "a line of CSV", "a quote"],
+    )
+    def test_what_has_no_end_is_refused(self, data, batch, problem):
+        with pytest.raises(BatchError, match=problem):
+            read(data, **batch)
 
     def test_a_table_of_too_many_columns_is_refused(self):
         with pytest.raises(BatchError, match="columns"):
@@ -374,16 +375,11 @@ class TestCsv:
 
 class TestParquet:
     def table(self, **columns: Any) -> bytes:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
         file = io.BytesIO()
         pq.write_table(pa.table(columns), file)
         return file.getvalue()
 
     def test_every_type_that_json_has_something_for(self):
-        import pyarrow as pa
-
         file = self.table(
             ns=pa.array([1_600_000_000_123_456_789], pa.timestamp("ns", "Europe/Berlin")),
             ms=pa.array([-1], pa.timestamp("ms")),
@@ -408,8 +404,6 @@ class TestParquet:
         )
 
     def test_the_schema_says_what_bytes_and_decimals_are(self):
-        import pyarrow as pa
-
         schema = {"properties": {"raw": {"type": "string"}, "sum": {"type": "string", "format": "x-singer.decimal"}}}
         file = self.table(raw=pa.array([b"x"]), sum=pa.array([Decimal("1.50")]))
         assert read(file, schema, format="parquet") == [b'{"raw":"x","sum":"1.50"}']
@@ -417,14 +411,10 @@ class TestParquet:
             read(self.table(raw=pa.array([b"\xff"])), schema, format="parquet")
 
     def test_a_null_that_the_schema_does_not_allow_is_left_out(self):
-        import pyarrow as pa
-
         file = self.table(id=pa.array([None], pa.int64()), name=pa.array([None], pa.string()))
         assert read(file, SCHEMA, format="parquet") == [b'{"name":null}']
 
     def test_columns_have_the_types_of_the_schema(self):
-        import pyarrow.parquet as pq
-
         (file,) = write_files([b'{"id":1}'], "parquet", "zstd", SCHEMA, CsvOptions())
         schema = pq.read_schema(io.BytesIO(file))
         assert {name: str(schema.field(name).type) for name in schema.names} == {
@@ -457,8 +447,6 @@ class TestParquet:
         ],
     )
     def test_a_value_that_does_not_fit_makes_the_column_wider_in_a_new_file(self, column, value, type):
-        import pyarrow.parquet as pq
-
         rows = [dump({column: None, "name": "a"}), dump({column: value})]
         first, second = write_files(rows, "parquet", "none", SCHEMA, CsvOptions())
         assert str(pq.read_schema(io.BytesIO(second)).field(column).type) == type
@@ -468,7 +456,5 @@ class TestParquet:
 
     @pytest.mark.parametrize("when", [-62_167_219_200_000, -62_200_000_000_000, 253_402_300_800_000, 2**62])
     def test_a_time_outside_of_the_calendar_is_refused(self, when):
-        import pyarrow as pa
-
         with pytest.raises(BatchError, match="outside of the years 1 to 9999"):
             read(self.table(at=pa.array([when], pa.timestamp("ms"))), format="parquet")

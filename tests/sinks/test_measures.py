@@ -15,6 +15,7 @@ from balog.sinks.measuring.measures import Measure, MeasureOptions, MeasureReade
 from tests.stand_ins.batches import deliver, metric
 
 DATA = Path(__file__).parents[1] / "data"
+RUN = {"cls_type": "run", "outcome": "succeeded", "duration": 1, "exit_code": 0, "command": "tap", "records": 1}
 
 
 def gist(event):
@@ -39,14 +40,7 @@ class TestMeasures:
         assert gist(event) == [("gauge", "x", 1.5, {}), ("gauge", "unnamed", 2.0, {})]
 
     def test_a_run_tells_how_long_it_took_how_it_ended_and_what_each_stream_carried(self):
-        run = {
-            "cls_type": "run",
-            "outcome": "failed",
-            "duration": 12.5,
-            "exit_code": 1,
-            "command": "tap",
-            "records": 30,
-        }
+        run = {**RUN, "outcome": "failed", "duration": 12.5, "exit_code": 1, "records": 30}
         streams = [{"stream": "users", "records": 10}, {"stream": "orders", "records": 20}]
         assert gist(Event.new("a.run", {**run, "streams": streams})) == [
             ("timer", "run_duration", 12.5, {"outcome": "failed"}),
@@ -58,10 +52,9 @@ class TestMeasures:
         assert gist(Event.new("a.run", run))[3:] == [("counter", "run_records", 30.0, {})]
 
     def test_what_a_run_measured_is_told_too(self):
-        run = {"cls_type": "run", "outcome": "succeeded", "duration": 1, "exit_code": 0, "command": "t", "records": 1}
         measured = {"bytes": 500, "junk": 2, "cpu_user": 0.5, "cpu_system": 0.25, "peak_memory": 1 << 20}
         streams = [{"stream": "users", "records": 1, "bytes": 80}]
-        assert gist(Event.new("a.run", {**run, **measured, "streams": streams}))[3:] == [
+        assert gist(Event.new("a.run", {**RUN, **measured, "streams": streams}))[3:] == [
             ("counter", "run_records", 1.0, {"stream": "users"}),
             ("counter", "run_record_bytes", 80.0, {"stream": "users"}),
             ("counter", "run_output_bytes", 500.0, {}),

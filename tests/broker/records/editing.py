@@ -10,6 +10,7 @@ from balog.broker.records.editor import RecordEditor
 from balog.broker.records.json_members import read_members
 
 KEY = "0123456789abcdef0123456789abcdef"
+SHA256 = {"how": "sha256", "key": {"env": "MASK_KEY"}}
 
 
 def build(*rules, schemas=(), quarantine=None, said=None, **more):

@@ -18,6 +18,13 @@ def properties(edited):
     return json.loads(edited[0][1])["schema"]["properties"]
 
 
+@pytest.fixture
+def watching():
+    editor = build(schemas=[WATCHING])
+    editor.edit("SCHEMA", schema({}))
+    return editor
+
+
 @pytest.mark.parametrize(
     ("target", "patch", "result"),
     [  # the cases of RFC 7396, appendix A
@@ -89,20 +96,16 @@ def test_a_record_that_shows_a_new_field_sends_a_schema_ahead():
         (["null", "[1]", '{"a":1}', "null"], ["array", "object"]),
     ],
 )
-def test_types_widen_as_values_of_other_types_come(values, types):
-    editor = build(schemas=[WATCHING])
-    editor.edit("SCHEMA", schema({}))
+def test_types_widen_as_values_of_other_types_come(watching, values, types):
     last = None
     for value in values:
-        edited = editor.edit("RECORD", record(f'{{"x":{value}}}'))
+        edited = watching.edit("RECORD", record(f'{{"x":{value}}}'))
         last = edited if edited else last
     assert properties(last) == {"x": {"type": [*types, "null"]}}
 
 
-def test_only_null_shows_nothing():
-    editor = build(schemas=[WATCHING])
-    editor.edit("SCHEMA", schema({}))
-    assert editor.edit("RECORD", record({"x": None})) is None
+def test_only_null_shows_nothing(watching):
+    assert watching.edit("RECORD", record({"x": None})) is None
 
 
 def test_a_field_that_a_pattern_describes_is_made_explicit():
@@ -123,13 +126,11 @@ def test_a_stream_without_a_schema_gets_one():
     }
 
 
-def test_what_records_showed_stays_when_the_schema_comes_again():
-    editor = build(schemas=[WATCHING])
-    editor.edit("SCHEMA", schema({}))
-    editor.edit("RECORD", record({"a": 1, "b": 1}))
-    edited = editor.edit("SCHEMA", schema({"b": {"type": "number"}}))
+def test_what_records_showed_stays_when_the_schema_comes_again(watching):
+    watching.edit("RECORD", record({"a": 1, "b": 1}))
+    edited = watching.edit("SCHEMA", schema({"b": {"type": "number"}}))
     assert properties(edited) == {"b": {"type": "number"}, "a": {"type": ["integer", "null"]}}
-    assert editor.edit("RECORD", record({"a": 1, "b": "x"})) is None
+    assert watching.edit("RECORD", record({"a": 1, "b": "x"})) is None
 
 
 def test_fields_are_those_of_the_record_that_goes_on():

@@ -7,15 +7,7 @@ import json
 import pytest
 
 from balog.broker.editor import PipeError
-from tests.broker.records.editing import KEY, build, changed, record
-
-
-@pytest.fixture(autouse=True)
-def key(monkeypatch):
-    monkeypatch.setenv("MASK_KEY", KEY)
-
-
-SHA256 = {"how": "sha256", "key": {"env": "MASK_KEY"}}
+from tests.broker.records.editing import KEY, SHA256, build, changed, record
 
 
 def sha256(data):
