@@ -24,6 +24,7 @@ from balog.watch.config.durations import format_duration, parse_duration
 from balog.watch.config.monitors import MonitorConfig
 from balog.watch.config.monitors_file import find_monitor_problems
 from balog.watch.history.backtest import Backtest, Firing, run_backtest, select_events, training_seconds
+from balog.watch.history.backtest_processes import run_in_processes
 from balog.watch.history.tracks import Tracks
 from balog.watch.source import SourceEvents, unique_events
 
@@ -151,6 +152,8 @@ def backtest(monitors: list[MonitorConfig], place: HistoryPlace, tracks: Tracks 
     ) as rows:  # fmt: skip
         from balog.analytics.querying.stored_events import event_of
 
+        if tracks is None:
+            return run_in_processes(monitors, rows, event_of, since.timestamp(), until.timestamp())
         return _replay(monitors, map(event_of, rows), since, until, tracks)
 
 

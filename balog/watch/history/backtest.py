@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timezone
+from typing import NamedTuple
 
 from msgspec import Struct, field
 
@@ -42,7 +43,8 @@ _TYPES = {
     RunStarted: {"run_started"},
     SchemaObserved: {"stream_schema"},
 }
-_HUSHES = ("alert_silence", "alert_acknowledgement")
+HUSHES = frozenset({"alert_silence", "alert_acknowledgement"})
+"""Types of events that count for all pipelines."""
 
 
 class Firing(Struct, kw_only=True):
@@ -128,7 +130,7 @@ class EventSelection(Struct, frozen=True):
 def select_events(monitors: Sequence[MonitorConfig]) -> EventSelection:
     """Return which events a backtest of monitors has to read."""
     wanted = {kind for monitor in Evaluation(monitors).monitors.values() for kind in monitor.evaluator.wants}
-    types = set(_HUSHES).union(*(_TYPES.get(kind, set()) for kind in wanted))
+    types = set(HUSHES).union(*(_TYPES.get(kind, set()) for kind in wanted))
     return EventSelection(tuple(sorted(types)), ErrorObserved in wanted)
 
 
@@ -164,65 +166,91 @@ def run_backtest(
         since, until: the time whose firings count, in seconds since the epoch; events from ``until`` on are left out.
         on_verdict: is called with each judgement of a series, and its time.
     """
-    replay = _Replay(monitors, since, until)
+    replay = Replay(monitors, since, until)
     replay.evaluation.on_verdict = on_verdict
-    first, last, count = None, since, 0
+    seen = SeenEvents(since, until)
     for event in events:
-        when = event.header.timestamp.timestamp()
-        if when >= until:
+        if not seen.add(event):
             break
-        first = when if first is None else first
-        last = when
-        count += 1
         replay.take(event)
-    # at least a day, or all of a shorter time
-    with_events = max(last - max(since, until if first is None else first), min(DAY, until - since))
-    histories = replay.finish(with_events / WEEK)
-    return Backtest(
-        since=_time(since),
-        until=_time(until),
-        learned_from=None if first is None else _time(first),
-        with_events=with_events,
-        events=count,
-        refused=replay.evaluation.refused,
-        monitors=histories,
-        firings=sorted(replay.firings, key=lambda one: (one.started, one.key)),
-    )
+    return seen.result([replay.finish()])
 
 
-class _Replay:
+class SeenEvents:
+    """The events of a backtest: their number, and the first and the last one."""
+
+    def __init__(self, since: float, until: float) -> None:
+        self._since, self._until = since, until
+        self._first: float | None = None
+        self._last = since
+        self._count = 0
+
+    def add(self, event: Event) -> bool:
+        """Count an event; return False for one from the end on."""
+        when = event.header.timestamp.timestamp()
+        if when >= self._until:
+            return False
+        self._first = when if self._first is None else self._first
+        self._last = when
+        self._count += 1
+        return True
+
+    def result(self, parts: Sequence[Replayed]) -> Backtest:
+        """Return the result of replays of different pipelines."""
+        covered = with_events(self._since, self._until, self._first, self._last)
+        firings = sorted((one for part in parts for one in part.firings), key=lambda one: (one.started, one.key))
+        return Backtest(
+            since=_time(self._since),
+            until=_time(self._until),
+            learned_from=None if self._first is None else _time(self._first),
+            with_events=covered,
+            events=self._count,
+            refused=sum(part.refused for part in parts),
+            monitors=[_add_up(same, covered / WEEK) for same in zip(*(part.monitors for part in parts))],
+            firings=firings[:MAX_FIRINGS],
+        )
+
+
+def with_events(since: float, until: float, first: float | None, last: float) -> float:
+    """Return the seconds with events: from the first to the last of them, at least a day, or all of a shorter time."""
+    return max(last - max(since, until if first is None else first), min(DAY, until - since))
+
+
+class Replayed(NamedTuple):
+    """What came of a replay."""
+
+    monitors: list[MonitorHistory]
+    firings: list[Firing]
+    refused: int
+
+
+class Replay:
     """The evaluation of events, and the firings from its changes of states."""
 
     def __init__(self, monitors: Sequence[MonitorConfig], since: float, until: float) -> None:
         self.evaluation = Evaluation(monitors)
-        self.firings: list[Firing] = []
         self._since, self._until = since, until
         self._open: dict[str, Firing] = {}
+        self._firings: list[Firing] = []
         self._totals = {one.name: MonitorHistory(name=one.name, kind=one.kind) for one in monitors}
 
     def take(self, event: Event) -> None:
         """Evaluate an event."""
         self._add(self.evaluation.take(event))
 
-    def finish(self, weeks: float) -> list[MonitorHistory]:
-        """Go on to the end, and return what each monitor did. A firing that has not ended is counted to the end.
-
-        Args:
-            weeks: the time with events.
-        """
+    def finish(self) -> Replayed:
+        """Go on to the end, and return what fired. A firing that has not ended is counted to the end."""
         if not self.evaluation.clock:
             self.evaluation.begin(self._since)
         self._add(self.evaluation.advance(self._until, with_end=False))
         for firing in self._open.values():
             self._keep(firing)
+        for name, monitor in self.evaluation.monitors.items():
+            self._totals[name].note = note_on(monitor.config)
         for series in self.evaluation.series.values():
             self._totals[series.monitor].series += 1
             self._totals[series.monitor].learning += series.life.state == "learning"
-        for name, total in self._totals.items():
-            total.note = note_on(self.evaluation.monitors[name].config)
-            total.per_week = (total.firings - total.silenced) / weeks if weeks else 0.0
-            total.seconds = round(total.seconds, 6)
-        return list(self._totals.values())
+        return Replayed(list(self._totals.values()), self._firings, self.evaluation.refused)
 
     def _add(self, alerts: Iterable[TimedAlert]) -> None:
         for alert, when in alerts:
@@ -246,8 +274,8 @@ class _Replay:
         total.silenced += firing.sent is None
         total.seconds += firing.seconds
         total.longest = max(total.longest, firing.seconds)
-        if len(self.firings) < MAX_FIRINGS:
-            self.firings.append(firing)
+        if len(self._firings) < MAX_FIRINGS:
+            self._firings.append(firing)
 
 
 def _begin(alert: AlertPayload, when: float) -> Firing:
@@ -262,6 +290,23 @@ def _begin(alert: AlertPayload, when: float) -> Firing:
         expected=alert.expected,
         reason=alert.reason,
         runs=list(alert.evidence.runs),
+    )
+
+
+def _add_up(same: Sequence[MonitorHistory], weeks: float) -> MonitorHistory:
+    """Return what one monitor did in several replays."""
+    firings, silenced = sum(one.firings for one in same), sum(one.silenced for one in same)
+    return MonitorHistory(
+        name=same[0].name,
+        kind=same[0].kind,
+        series=sum(one.series for one in same),
+        learning=sum(one.learning for one in same),
+        firings=firings,
+        silenced=silenced,
+        per_week=(firings - silenced) / weeks if weeks else 0.0,
+        seconds=round(sum(one.seconds for one in same), 6),
+        longest=max(one.longest for one in same),
+        note=same[0].note,
     )
 
 
