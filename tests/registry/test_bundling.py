@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from balog.cli import main
-from balog.registry import IncompatibleError, InvalidSchemaError, Schema, open_registry
+from balog.registry import IncompatibleError, InvalidSchemaError, Registry, Schema, open_registry
 from balog.registry.comparing import compare
 from tests.service.serving import put_schema
 
@@ -24,18 +24,24 @@ def order(reference: str) -> dict[str, Any]:
     return {"type": "object", "properties": {"customer": {"$ref": reference}}}
 
 
+@pytest.fixture
+def registry(tmp_path: Path):
+    """A registry of customers."""
+    with open_registry(str(tmp_path)) as registry:
+        registry.register(schema("customer", "1.0.0", CUSTOMER))
+        yield registry
+
+
 @pytest.mark.parametrize(
     "reference", ["../customer/1.0.0.json", "../customer/1.0.0", "customer/1.0.0", "/v1/schemas/customer/1.0.0"]
 )
-def test_a_reference_to_a_registered_type_holds_payloads_against_it(tmp_path: Path, reference: str):
-    with open_registry(str(tmp_path)) as registry:
-        registry.register(schema("customer", "1.0.0", CUSTOMER))
-        registry.register(schema("order", "1.0.0", order(reference)))
-        validator = registry.validator("order")
+def test_a_reference_to_a_registered_type_holds_payloads_against_it(registry: Registry, reference: str):
+    registry.register(schema("order", "1.0.0", order(reference)))
+    validator = registry.validator("order")
 
-        assert validator.check(b'{"customer": {"name": "a"}}') == []
-        assert validator.check(b'{"customer": {"name": ""}}') == [("$.customer.name", "is shorter than 1 character")]
-        assert json.loads(registry.original("order").source) == order(reference)
+    assert validator.check(b'{"customer": {"name": "a"}}') == []
+    assert validator.check(b'{"customer": {"name": ""}}') == [("$.customer.name", "is shorter than 1 character")]
+    assert json.loads(registry.original("order").source) == order(reference)
 
 
 def test_a_reference_may_lead_into_the_other_type_and_through_further_ones(tmp_path: Path):
@@ -59,21 +65,16 @@ def test_a_reference_may_lead_into_the_other_type_and_through_further_ones(tmp_p
         ("../../etc/passwd", "is not present in a registry"),
     ],
 )
-def test_a_reference_to_what_is_not_there_is_refused(tmp_path: Path, reference: str, said: str):
-    with open_registry(str(tmp_path)) as registry:
-        registry.register(schema("customer", "1.0.0", CUSTOMER))
-        with pytest.raises(InvalidSchemaError, match=said):
-            registry.register(schema("order", "1.0.0", order(reference)))
+def test_a_reference_to_what_is_not_there_is_refused(registry: Registry, reference: str, said: str):
+    with pytest.raises(InvalidSchemaError, match=said):
+        registry.register(schema("order", "1.0.0", order(reference)))
 
 
-def test_a_later_version_of_a_type_that_is_referred_to_is_compared(tmp_path: Path):
-    stricter = {**CUSTOMER, "required": ["name", "vat"]}
-    with open_registry(str(tmp_path)) as registry:
-        registry.register(schema("customer", "1.0.0", CUSTOMER))
-        registry.register(schema("customer", "2.0.0", stricter))
-        registry.register(schema("order", "1.0.0", order("../customer/1.0.0.json")))
-        with pytest.raises(IncompatibleError, match=r"least version is 2\.0\.0"):
-            registry.register(schema("order", "1.1.0", order("../customer/2.0.0.json")))
+def test_a_later_version_of_a_type_that_is_referred_to_is_compared(registry: Registry):
+    registry.register(schema("customer", "2.0.0", {**CUSTOMER, "required": ["name", "vat"]}))
+    registry.register(schema("order", "1.0.0", order("../customer/1.0.0.json")))
+    with pytest.raises(IncompatibleError, match=r"least version is 2\.0\.0"):
+        registry.register(schema("order", "1.1.0", order("../customer/2.0.0.json")))
 
 
 def test_the_commands_follow_references(tmp_path: Path):
@@ -90,11 +91,10 @@ def test_the_commands_follow_references(tmp_path: Path):
 
 
 @pytest.mark.parametrize(("document", "faults"), [(b"true", 0), (b"false", 1)])
-def test_a_schema_may_be_true_or_false(tmp_path: Path, document: bytes, faults: int):
-    with open_registry(str(tmp_path)) as registry:
-        registry.register(Schema("any", "1.0.0", "json", document))
-        assert len(registry.validator("any").check(b'{"a": 1}')) == faults
-        assert registry.original("any").source == document
+def test_a_schema_may_be_true_or_false(registry: Registry, document: bytes, faults: int):
+    registry.register(Schema("any", "1.0.0", "json", document))
+    assert len(registry.validator("any").check(b'{"a": 1}')) == faults
+    assert registry.original("any").source == document
 
 
 def test_a_property_of_another_type_beside_unevaluated_ones_breaks():

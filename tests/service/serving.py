@@ -10,9 +10,10 @@ from urllib.parse import urlsplit
 
 import urllib3
 
-from balog.event import decode
+from balog.event import Event, decode, encode
 from balog.service.service import Service
 from balog.service.settings import RequestLimits, ServiceConfig
+from balog.topics import Message, Topics
 
 ORDER = {
     "type": "object",
@@ -25,6 +26,13 @@ def put_schema(folder: Path, type: str, version: str, schema: Any) -> None:
     place = folder / type / f"{version}.json"
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_text(json.dumps(schema))
+
+
+def publish(topics: Topics, topic: str, *payloads: Any) -> list[Event]:
+    """Publish payloads as events, past any service."""
+    events = [Event.new("shop", payload) for payload in payloads]
+    topics.topic(topic).publish([Message(event.header.id, encode(event)) for event in events])
+    return events
 
 
 class Asked:

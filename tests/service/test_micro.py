@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
 import sys
@@ -17,23 +16,18 @@ from balog.common.errors import ConfigError
 from balog.service import ServiceClient
 from balog.service.document import ControlDocument, EventStream
 from balog.service.micro import Micro
+from tests.service.serving import ORDER as ORDER_SCHEMA
+from tests.service.serving import put_schema
 
 pytest_plugins = ["pytester"]
 
 ORDER = {"cls_type": "order", "version": "1.0.0", "price": 1}
-SCHEMA = {
-    "type": "object",
-    "required": ["price"],
-    "properties": {"cls_type": {"const": "order"}, "version": {"type": "string"}, "price": {"type": "number"}},
-}
 REFUSED = {"cls_type": "order", "version": "1.0.0", "price": "dear"}
 
 
 @pytest.fixture
 def registry(tmp_path: Path) -> Path:
-    path = tmp_path / "schemas" / "order" / "1.0.0.json"
-    path.parent.mkdir(parents=True)
-    path.write_text(json.dumps(SCHEMA))
+    put_schema(tmp_path / "schemas", "order", "1.0.0", ORDER_SCHEMA)
     return tmp_path / "schemas"
 
 

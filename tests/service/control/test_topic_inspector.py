@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from balog.common.errors import TopicError
-from balog.event import Event, encode
 from balog.service.control import inspector as module
 from balog.service.control.inspector import TopicInspector, TypeCount
 from balog.topics import Message, open_topics
+from tests.service.serving import publish
 
 
 @pytest.fixture
@@ -25,14 +25,13 @@ def inspector(home, clock):
     made.close()
 
 
-def publish(home, topic, count, cls_type="order", version="1.0.0"):
-    events = [Event.new("shop", {"cls_type": cls_type, "version": version, "n": n}) for n in range(count)]
-    home.topic(topic).publish([Message(event.header.id, encode(event)) for event in events])
+def publish_orders(home, topic, count, version="1.0.0"):
+    publish(home, topic, *({"cls_type": "order", "version": version, "n": n} for n in range(count)))
 
 
 def test_a_topic_is_told_with_its_groups_and_types(home, inspector, until):
-    publish(home, "orders", 30)
-    publish(home, "orders", 10, version="1.1.0")
+    publish_orders(home, "orders", 30)
+    publish_orders(home, "orders", 10, version="1.1.0")
     topic = home.topic("orders")
     received = topic.receive("filter.big", 10)
     topic.ack("filter.big", received[:4])
@@ -47,11 +46,11 @@ def test_a_topic_is_told_with_its_groups_and_types(home, inspector, until):
 
 
 def test_rates_are_measured_between_two_looks(home, inspector, clock, until):
-    publish(home, "orders", 30)
+    publish_orders(home, "orders", 30)
     topic = home.topic("orders")
     topic.ack("g", topic.receive("g", 10))
     until(inspector.topics)
-    publish(home, "orders", 20)
+    publish_orders(home, "orders", 20)
     topic.ack("g", topic.receive("g", 15))
     clock.now += 10.0
     view = until(lambda: next((one for one in inspector.topics() if one.messages == 50), None))
@@ -68,7 +67,7 @@ def test_what_is_no_event_is_in_the_mix(home, inspector, until):
 
 
 def test_a_topic_that_can_not_be_read_hides_no_other(home, inspector, until, tmp_path):
-    publish(home, "good", 3)
+    publish_orders(home, "good", 3)
     home.close()
     (file,) = (path for path in (tmp_path / "topics").iterdir() if path.stem == "good" and "-" not in path.suffix)
     file.with_stem("bad").write_bytes(b"no database at all" * 500)
@@ -85,7 +84,7 @@ def fail(*_):
 
 
 def test_the_error_of_a_topic_has_no_secret(home, inspector, until, monkeypatch):
-    publish(home, "t", 1)
+    publish_orders(home, "t", 1)
     monkeypatch.setattr(type(home.topic("t")), "describe", fail)
     until(lambda: [one.error for one in inspector.topics()] == ["no answer: sasl.password=[redacted]"])
 
@@ -99,7 +98,7 @@ def test_a_home_that_can_not_be_listed_is_told_without_secrets(home, inspector, 
 
 def test_a_topic_that_takes_long_is_looked_at_less_often(home, clock, until, monkeypatch):
     """Given a look that takes 3 s, then the next one is 60 s later, and the age says how old the numbers are."""
-    publish(home, "orders", 5)
+    publish_orders(home, "orders", 5)
     topic = home.topic("orders")
     describe, looks = topic.describe, []
 
@@ -145,7 +144,7 @@ def exists(number):
 
 
 def test_a_queue_is_described_and_never_received_from(home, inspector, until, monkeypatch):
-    publish(home, "orders", 5)
+    publish_orders(home, "orders", 5)
     topic = home.topic("orders")
     monkeypatch.setattr(type(topic), "keeps_groups", False)
 

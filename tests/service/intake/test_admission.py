@@ -1,5 +1,6 @@
 """How much of each stream may wait, and when to come back."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -7,27 +8,25 @@ from balog.service.intake.admission import FlowControl
 from tests.waiting import Clock
 
 
-def flow_of(limit: int, clock: Clock) -> FlowControl:
-    return FlowControl(limit, clock, jitter=lambda: 1.0)
+@pytest.fixture
+def flow(clock: Clock) -> FlowControl:
+    return FlowControl(1000, clock, jitter=lambda: 1.0)
 
 
-def test_one_stream_has_half_of_the_memory_and_a_second_half_of_the_rest(clock: Clock) -> None:
-    flow = flow_of(1000, clock)
+def test_one_stream_has_half_of_the_memory_and_a_second_half_of_the_rest(flow: FlowControl) -> None:
     assert flow.admit("hot", [10] * 200)[0] == 50
     assert flow.admit("hot", [10])[0] == 0
     assert flow.admit("warm", [10] * 200)[0] == 25
     assert flow.admit("calm", [10] * 12) == (12, 0.0)
 
 
-def test_a_stream_at_rest_may_have_one_large_event_if_it_fits(clock: Clock) -> None:
-    flow = flow_of(1000, clock)
+def test_a_stream_at_rest_may_have_one_large_event_if_it_fits(flow: FlowControl) -> None:
     assert flow.admit("a", [900]) == (1, 0.0)
     assert flow.admit("b", [101])[0] == 0
     assert flow.admit("b", [100]) == (1, 0.0)
 
 
-def test_what_is_behind_a_refused_event_does_not_overtake_it(clock: Clock) -> None:
-    flow = flow_of(1000, clock)
+def test_what_is_behind_a_refused_event_does_not_overtake_it(flow: FlowControl) -> None:
     assert flow.admit("a", [10, 2000, 10])[0] == 1
 
 
@@ -37,8 +36,7 @@ def test_times_to_come_back_differ() -> None:
     assert len({flow.admit("a", [1])[1] for _ in range(20)}) > 10
 
 
-def test_a_rate_lets_a_second_s_worth_in_at_once_and_then_as_time_goes(clock: Clock) -> None:
-    flow = flow_of(1 << 20, clock)
+def test_a_rate_lets_a_second_s_worth_in_at_once_and_then_as_time_goes(flow: FlowControl, clock: Clock) -> None:
     flow.limit_rates({"a": 10})
     assert flow.admit("a", [1] * 15) == (10, 1.0)
     clock.now += 0.5
@@ -50,8 +48,7 @@ def test_a_rate_lets_a_second_s_worth_in_at_once_and_then_as_time_goes(clock: Cl
     assert flow.admit("a", [1] * 15)[0] == 15
 
 
-def test_a_rate_below_one_a_second_lets_one_in_after_its_time(clock: Clock) -> None:
-    flow = flow_of(1 << 20, clock)
+def test_a_rate_below_one_a_second_lets_one_in_after_its_time(flow: FlowControl, clock: Clock) -> None:
     flow.limit_rates({"a": 0.1})
     assert flow.admit("a", [1])[0] == 1
     taken, later = flow.admit("a", [1])
@@ -60,8 +57,7 @@ def test_a_rate_below_one_a_second_lets_one_in_after_its_time(clock: Clock) -> N
     assert flow.admit("a", [1])[0] == 1
 
 
-def test_streams_without_end_are_forgotten_when_they_rest(clock: Clock) -> None:
-    flow = flow_of(1 << 20, clock)
+def test_streams_without_end_are_forgotten_when_they_rest(flow: FlowControl) -> None:
     flow.admit("busy", [1])
     for n in range(10_000):
         flow.admit(f"s{n}", [1])
@@ -77,7 +73,7 @@ REQUESTS = st.lists(
 
 @given(REQUESTS)
 def test_there_is_never_more_than_the_limit_and_what_ends_is_gone(requests: list[tuple[str, list[int], bool]]) -> None:
-    flow = flow_of(1000, Clock(1000.0))
+    flow = FlowControl(1000, Clock(1000.0))
     waiting: list[tuple[str, int, int]] = []
     for stream, sizes, ends in requests:
         taken, later = flow.admit(stream, sizes)

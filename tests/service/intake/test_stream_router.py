@@ -29,15 +29,10 @@ def stream_of(document: ControlDocument, given: Event) -> str:
     return StreamRouter(document).route(given).stream
 
 
-def test_without_streams_each_type_has_a_topic_of_its_own() -> None:
-    assert StreamRouter(ControlDocument()).route(event("order.created")) == Route(
-        "order.created", "order.created", None
-    )
-
-
-def test_what_names_no_type_goes_to_events() -> None:
-    assert StreamRouter(ControlDocument()).route(event(None, None)).topic == UNTYPED_TOPIC
-    assert StreamRouter(ControlDocument()).route(event(17)).topic == UNTYPED_TOPIC
+def test_without_streams_each_type_has_a_topic_of_its_own_and_what_names_none_goes_to_events() -> None:
+    router = StreamRouter(ControlDocument())
+    assert router.route(event("order.created")) == Route("order.created", "order.created", None)
+    assert router.route(event(None, None)).topic == router.route(event(17)).topic == UNTYPED_TOPIC
 
 
 def test_the_first_stream_that_takes_an_event_has_it() -> None:

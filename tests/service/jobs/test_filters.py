@@ -8,10 +8,11 @@ import sys
 import pytest
 
 from balog.common.errors import ConfigError
-from balog.event import Event, decode, encode
+from balog.event import decode, encode
 from balog.service.document import ControlDocument, Filter
 from balog.service.jobs.filters import FilterJob, filter_problems
 from balog.topics import Message
+from tests.service.serving import publish
 from tests.waiting import wait_for
 
 KILLED = """
@@ -41,12 +42,6 @@ def run(home):
     yield run
     for job in jobs:
         job.stop(5)
-
-
-def publish(home, topic, *payloads):
-    events = [Event.new("shop", payload) for payload in payloads]
-    home.topic(topic).publish([Message(event.header.id, encode(event)) for event in events])
-    return events
 
 
 def read(home, topic):

@@ -5,12 +5,11 @@ import pytest
 from balog.common import plugins
 from balog.common.errors import BalogError, ConfigError
 from balog.common.secrets import Secret
-from balog.event import Event, encode
 from balog.service.document import ClickHouseTable, YTsaurusTable
 from balog.service.jobs import engine_job as engine_jobs
 from balog.service.jobs.tables import TableJob, check_table
 from balog.sinks import Retrying
-from balog.topics import Message
+from tests.service.serving import publish
 from tests.stand_ins.clickhouse import ClickHouseStandIn
 from tests.stand_ins.ytsaurus import YTsaurusStandIn
 from tests.waiting import wait_for
@@ -40,11 +39,6 @@ def start(home):
         job.stop(5)
 
 
-def publish(home, topic, *payloads):
-    events = [Event.new("shop", payload) for payload in payloads]
-    home.topic(topic).publish([Message(event.header.id, encode(event)) for event in events])
-
-
 def table(server, **options):
     return ClickHouseTable(
         **{
@@ -66,13 +60,7 @@ class TestJob:
         assert sorted((row[""], row["n"]) for row in server.rows) == [("order", 1), ("payment", 2)]
 
     def test_a_row_that_does_not_fit_is_a_dead_letter_with_the_reason(self, home, server, start):
-        publish(
-            home,
-            "orders",
-            {"cls_type": "order", "n": 1},
-            {"cls_type": "order", "n": "x"},
-            {"cls_type": "order", "n": 3},
-        )
+        publish(home, "orders", *({"cls_type": "order", "n": n} for n in (1, "x", 3)))
         job = start(table(server))
         wait_for(lambda: job.status().done + job.status().dead == 3)
         assert [row["n"] for row in server.rows] == [1, 3]

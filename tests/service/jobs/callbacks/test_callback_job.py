@@ -148,27 +148,24 @@ class TestSignatures:
 
 
 class TestRetries:
-    @pytest.mark.parametrize("status", [301, 400, 404, 429, 500])
-    def test_any_other_answer_than_2xx_is_tried_again(self, house, receiver, status):
-        receiver.will(Answer(status, headers={"Location": "http://169.254.169.254/"}))
+    @pytest.mark.parametrize(
+        ("answer", "posts"),
+        [
+            *((Answer(status, headers={"Location": "http://169.254.169.254/"}), 2) for status in (301, 400, 404, 429)),
+            (Answer(500), 2),
+            (Answer(200), 1),
+            (Answer(299), 1),
+            (Answer(200, b"x" * 1000, trouble="reset"), 2),
+            (Answer(200, b"x" * 1000, trouble="close"), 2),
+            (Answer(200, b"x" * 1000, trouble="half"), 1),  # an answer, as far as its status came
+        ],
+        ids=str,
+    )
+    def test_only_an_answer_of_2xx_will_do(self, house, receiver, answer, posts):
+        receiver.will(answer)
         [id] = house.numbered(1)
         all_done(house, house.start(receiver.url), 1)
-        assert posted(receiver) == [id, id]
-
-    @pytest.mark.parametrize("status", [200, 299])
-    def test_any_answer_of_2xx_will_do(self, house, receiver, status):
-        receiver.respond = lambda request: Answer(status)
-        house.numbered(3)
-        all_done(house, house.start(receiver.url), 3)
-        assert len(receiver.requests) == 3
-
-    @pytest.mark.parametrize("trouble", ["reset", "close", "half"])
-    def test_a_connection_that_breaks(self, house, receiver, trouble):
-        """Half an answer is one, as far as its status came; the other two are none."""
-        receiver.will(Answer(200, b"x" * 1000, trouble=trouble))
-        [id] = house.numbered(1)
-        all_done(house, house.start(receiver.url), 1)
-        assert posted(receiver) == [id] * (1 if trouble == "half" else 2)
+        assert posted(receiver) == [id] * posts
 
     @pytest.mark.parametrize("status", [429, 503])
     @pytest.mark.parametrize("form", ["seconds", "date"])
