@@ -1,7 +1,10 @@
 """A service under test, and what is asked of it."""
 
 import json
+import os
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -99,3 +102,18 @@ def serving(tmp_path: Path, limits: RequestLimits | None = None, **options: Any)
             yield asked
         finally:
             asked.http.clear()
+
+
+@contextmanager
+def serving_alone(folder: Path, **options: Any) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Run ``balog serve`` in a folder as a process of its own; give it with its URL when it is ready."""
+    (folder / "serve.json").write_text(json.dumps({"topics": "local:topics", "listen": ":0", **options}))
+    command = [sys.executable, "-m", "balog", "serve", "--config", "serve.json"]
+    env = {**os.environ, "PYTHONUNBUFFERED": ""}
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=folder, stdout=pipe, stderr=pipe, text=True, env=env) as process:
+        try:
+            assert process.stdout is not None
+            yield process, process.stdout.readline().removeprefix("balog serve: ready at ").strip()
+        finally:
+            process.kill()

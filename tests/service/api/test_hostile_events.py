@@ -1,20 +1,15 @@
 """A real service, and events whose validation would take minutes: everybody else is served, and SIGTERM ends it."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import urllib3
 
 from balog.registry.schema import TOO_LONG
-from tests.service.serving import put_schema
+from tests.service.serving import put_schema, serving_alone
 
 LONG = "b" * 900_000
 WIDE = r"[\w\W]{1,1000}[a-z]{1,1000}z"
@@ -41,32 +36,16 @@ SCHEMAS: dict[str, tuple[Any, dict[str, Any]]] = {
 }
 
 
-@contextmanager
-def serving(folder: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    for kind, (schema, _) in SCHEMAS.items():
-        if isinstance(schema, str):
-            (folder / "schemas" / kind).mkdir(parents=True)
-            (folder / "schemas" / kind / "1.0.0.proto").write_text(schema)
-        else:
-            put_schema(folder / "schemas", kind, "1.0.0", schema)
-    (folder / "c.json").write_text('{"topics": "local:topics", "listen": ":0", "registry": "schemas"}')
-    with subprocess.Popen(
-        [sys.executable, "-m", "balog", "serve", "--config", "c.json"],
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONUNBUFFERED": ""},
-    ) as process:
-        try:
-            yield process, process.stdout.readline().removeprefix("balog serve: ready at ").strip()
-        finally:
-            process.kill()
-
-
 def test_events_that_would_take_minutes_are_refused_and_others_are_served(tmp_path: Path):
     """Four hostile types at once. A pattern that is too large is not even registered."""
-    with serving(tmp_path) as (process, url), urllib3.PoolManager(retries=False, timeout=120, maxsize=16) as http:
+    for kind, (schema, _) in SCHEMAS.items():
+        if isinstance(schema, str):
+            (tmp_path / "schemas" / kind).mkdir(parents=True)
+            (tmp_path / "schemas" / kind / "1.0.0.proto").write_text(schema)
+        else:
+            put_schema(tmp_path / "schemas", kind, "1.0.0", schema)
+    alone = serving_alone(tmp_path, registry="schemas")
+    with alone as (process, url), urllib3.PoolManager(retries=False, timeout=120, maxsize=16) as http:
         answers: list[tuple[str, Any]] = []
 
         def post(kind: str) -> None:

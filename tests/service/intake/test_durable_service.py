@@ -1,22 +1,17 @@
 """`balog serve` killed under load, its topics away and back: each event that a client was told is durable is there."""
 
 import signal
-import socket
-import subprocess
-import sys
 import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
-import msgspec
 import pytest
 import urllib3
 
 from balog.event import Event, encode
 from balog.service.intake.fallback import open_fallback
 from balog.topics import open_topics
+from tests.service.serving import serving_alone
 from tests.waiting import wait_for
 
 pytest.importorskip("uvicorn")
@@ -24,43 +19,7 @@ pytest.importorskip("uvicorn")
 KILLS = 3
 
 
-@pytest.fixture
-def config(tmp_path: Path) -> Path:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        port = listening.getsockname()[1]
-    path = tmp_path / "serve.json"
-    document = {
-        "topics": f"local:{tmp_path}/topics",
-        "fallback": f"local:{tmp_path}/fallback",
-        "listen": f"127.0.0.1:{port}",
-        "unknown_types": "accept",
-    }
-    path.write_bytes(msgspec.json.encode(document))
-    return path
-
-
-def url_of(config: Path) -> str:
-    return f"http://{msgspec.json.decode(config.read_bytes())['listen']}"
-
-
-@contextmanager
-def serving(config: Path) -> Iterator[subprocess.Popen[bytes]]:
-    with (config.parent / "said").open("ab") as said:
-        command = [sys.executable, "-m", "balog", "serve", "--config", str(config)]
-        process = subprocess.Popen(command, stdout=said, stderr=said)
-    try:
-        end = time.monotonic() + 60
-        while True:
-            assert process.poll() is None, (config.parent / "said").read_text()
-            assert time.monotonic() < end
-            with suppress(urllib3.exceptions.HTTPError):
-                if urllib3.request("GET", f"{url_of(config)}/ready", retries=False, timeout=5).status == 200:
-                    break
-            time.sleep(0.02)
-        yield process
-    finally:
-        process.kill()
-        process.wait(20)
+CONFIG = {"fallback": "local:fallback", "unknown_types": "accept"}
 
 
 class Clients:
@@ -121,14 +80,12 @@ def wait_until_drained(folder: Path) -> None:
     fallback.close()
 
 
-def test_killed_under_load_with_topics_and_without_every_acked_event_is_there_once(
-    config: Path, tmp_path: Path
-) -> None:
+def test_killed_under_load_with_topics_and_without_every_acked_event_is_there_once(tmp_path: Path) -> None:
     topics = tmp_path / "topics"
     acked: set[str] = set()
     for number in range(KILLS):
-        with serving(config) as process:
-            clients = Clients(url_of(config))
+        with serving_alone(tmp_path, **CONFIG) as (process, url):
+            clients = Clients(url)
             try:
                 clients.wait_for(200)
                 if number == 1:
@@ -141,7 +98,7 @@ def test_killed_under_load_with_topics_and_without_every_acked_event_is_there_on
         acked |= clients.acked
         if number == 2:
             give_back(topics)
-    with serving(config) as process:
+    with serving_alone(tmp_path, **CONFIG) as (process, _):
         wait_until_drained(tmp_path)
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
@@ -150,9 +107,9 @@ def test_killed_under_load_with_topics_and_without_every_acked_event_is_there_on
     assert len(found) == len(set(found))
 
 
-def test_a_stop_under_load_loses_nothing_and_acks_what_it_took(config: Path, tmp_path: Path) -> None:
-    with serving(config) as process:
-        clients = Clients(url_of(config))
+def test_a_stop_under_load_loses_nothing_and_acks_what_it_took(tmp_path: Path) -> None:
+    with serving_alone(tmp_path, **CONFIG) as (process, url):
+        clients = Clients(url)
         try:
             clients.wait_for(200)
             process.send_signal(signal.SIGTERM)
