@@ -154,20 +154,10 @@ class EventLogger(AsyncMethods, StdlibMethods, structlog.BoundLoggerBase):
             self._log_replaced(recorder, level, event, args, payload, channel, {**fields, "problem": problem})
 
     @guarded()
-    def _log_replaced(
-        self,
-        recorder: Recorder,
-        level: Level,
-        event: Any,
-        args: tuple[Any, ...],
-        payload: Any,
-        channel: Any,
-        fields: dict[str, Any],
-    ) -> None:
-        """Write the event of a call that raised, without the values that raise."""
-        event, args, payload, channel, fields = map(replaced, (event, args, payload, channel, fields))
+    def _log_replaced(self, recorder: Recorder, level: Level, *call: Any) -> None:
+        """Write the event of a call that raised, without the values that raise; ``call`` is as for ``_log_any``."""
         logger = EventLogger(self._logger, self._processors, replaced(self._context))
-        logger._log_any(recorder, level, event, args, payload, channel, fields)
+        logger._log_any(recorder, level, *map(replaced, call))
         recorder.changed()
 
     def _log_any(
@@ -263,15 +253,7 @@ class EventLogger(AsyncMethods, StdlibMethods, structlog.BoundLoggerBase):
         problem: str,
     ) -> Any:
         try:
-            made = payload_of(
-                event,
-                payload,
-                exc_info,
-                fields,
-                severity=level,
-                strict=recorder.strict,
-                problem=problem,
-            )
+            made = payload_of(event, payload, exc_info, fields, severity=level, strict=recorder.strict, problem=problem)
         except Exception as error:
             if recorder.strict:
                 raise
@@ -303,9 +285,6 @@ class EventLogger(AsyncMethods, StdlibMethods, structlog.BoundLoggerBase):
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_encoded"}
-
-    def _channel_name(self) -> str:
-        return self._logger.name
 
     def _encode_bound(self, recorder: Recorder) -> bytes:
         """Encode bound values once for each logger and configuration; a logger's context never changes in place."""
@@ -344,7 +323,8 @@ def emit(
     if recorder.threshold_of(channel) > LEVELS[level]:
         return
     extra = context or {}
-    recorder.record(level, channel, payload, extra, recorder.encode_context(extra), nanoseconds)
+    event = recorder.render(level, channel, payload, extra, recorder.encode_context(extra), nanoseconds)
+    recorder.write(level, event, channel)
 
 
 def get_logger(name: str | None = None, **context: Any) -> EventLogger:

@@ -15,7 +15,9 @@ from balog.log.rendering import callsites
 from balog.log.values.json_values import safe_str
 
 if TYPE_CHECKING:
-    from balog.log.recorder import Recorder
+    from collections.abc import Callable
+
+    from balog.log.calls.channels import LoggerChannel
 
 
 class AsyncMethods:
@@ -23,6 +25,8 @@ class AsyncMethods:
 
     Only the write to the outputs happens in a thread, and ``await`` returns after it.
     """
+
+    _log: Callable[..., None]
 
     async def adebug(
         self, event: Any = "", /, *args: Any, payload: Any = None, channel: Any = None, **fields: Any
@@ -90,18 +94,6 @@ class AsyncMethods:
             self._log(deferred.as_recorder(), level, event, args, payload, channel, fields)
             await deferred.finish()
 
-    def _log(
-        self,
-        recorder: Recorder,
-        level: Level,
-        event: Any,
-        args: tuple[Any, ...],
-        payload: Any,
-        channel: Any,
-        fields: dict[str, Any],
-    ) -> None:
-        raise NotImplementedError
-
 
 def level_of_call(level: object, fields: dict[str, Any], *, strict: bool) -> Level:
     """Return the level of a call of ``log``, which may also name it as a keyword; INFO without one.
@@ -130,10 +122,12 @@ class StdlibMethods:
     the same name; the output ``logging`` writes events there.
     """
 
+    _logger: LoggerChannel
+
     @property
     def name(self) -> str:
         """The logger's channel."""
-        return self._channel_name()
+        return self._logger.name
 
     @property
     def level(self) -> int:
@@ -151,13 +145,8 @@ class StdlibMethods:
         """Return the lowest level that is written on the logger's channel, as the standard library's number."""
         return configuration.current().threshold_of(self.name)
 
-    def isEnabledFor(self, level: int | str) -> bool:
-        """Return whether the logger's channel has events of a level."""
-        return self.is_enabled_for(level)
-
-    def getEffectiveLevel(self) -> int:
-        """Return the lowest level that is written on the logger's channel."""
-        return self.get_effective_level()
+    isEnabledFor = is_enabled_for
+    getEffectiveLevel = get_effective_level
 
     def setLevel(self, level: int | str) -> None:
         """Set the lowest level of the logger's channel, as ``balog.set_level``; 0 restores the configured level.
@@ -222,6 +211,3 @@ class StdlibMethods:
             return "(unknown file)", 0, "(unknown function)", None
         site = callsites.describe(frame)
         return site["file"], site["line"], site["func"], callsites.format_stack(frame) if stack_info else None
-
-    def _channel_name(self) -> str:
-        raise NotImplementedError

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from balog.common.errors import complain
-from balog.event import LEVELS, Level, decode_own
+from balog.event import LEVELS, decode_own
 from balog.log.context import ProcessContext
 from balog.log.levels import OFF, ChannelLevels
 from balog.log.output_route import OutputRoute
@@ -110,25 +110,6 @@ class Recorder(EventRenderer):
         )
         recorder._is_redirected = True
         return recorder
-
-    def record(
-        self,
-        level: Level,
-        channel: str,
-        payload: Any,
-        bound: Mapping[str, Any],
-        encoded_bound: bytes,
-        nanoseconds: int | None = None,
-    ) -> None:
-        """Write one event.
-
-        Args:
-            channel: of any length; cut to a channel's length.
-            bound: the logger's own part of the context.
-            encoded_bound: the same, from ``encode_context``.
-            nanoseconds: since the epoch; None for now.
-        """
-        self.write(level, self.render(level, channel, payload, bound, encoded_bound, nanoseconds), channel)
 
     def write(self, level: str, event: bytes, channel: str = "") -> None:
         """Write an encoded event, whose level passes, to every matching output.

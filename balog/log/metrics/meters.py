@@ -7,7 +7,6 @@ import threading
 import time
 import weakref
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Any
 
 from balog.log.calls.guard import guarded
@@ -105,9 +104,7 @@ class Counter(Meter):
             self._since = time.monotonic()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._blocks = max(0, self._blocks - 1)
         self._pop()
 
@@ -176,9 +173,7 @@ class Timer(Meter):
     def __enter__(self) -> Timer:
         return self.start()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self.stop(Status.succeeded if kind is None else Status.failed)
 
     def start(self) -> Timer:
@@ -228,9 +223,7 @@ class Gauge(Meter):
         self.add(1)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.add(-1)
 
     @guarded()

@@ -12,11 +12,7 @@ from balog.log.stdlib.capture import capture_uncaught, capture_warnings
 from balog.log.stdlib.handler import EventHandler
 
 
-def install(
-    root_level: int | str | None = "INFO",
-    *,
-    replace: bool = True,
-) -> ExitStack:
+def install(root_level: int | str | None = "INFO", *, replace: bool = True) -> ExitStack:
     """Turn every log record, warning and uncaught exception of this process into an event.
 
     A second call adds no second handler.

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any, cast
+from typing import cast
 
 from balog.common.signals import StopSignals
 
@@ -55,10 +55,10 @@ class Stop(StopSignals):
             self._is_entered = True
         return self
 
-    def __exit__(self, *raised: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._is_entered:
             self._is_entered = False
-            super().__exit__(*raised)
+            super().__exit__()
 
     def check(self) -> None:
         """Raise ``Interrupted`` if the run is to end."""
