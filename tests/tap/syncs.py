@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import copy
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Collection, Iterable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from balog.tap import Tap
@@ -127,6 +131,14 @@ def sync(
     run = Sync(tap, config or {}, catalog, State(state), made, **options)
     code = run.run()
     return Ran(code, made.all, [str(failure) for failure in run.failures])
+
+
+def start_tap(folder: Path, *arguments: str, **pipes: Any) -> subprocess.Popen[bytes]:
+    """Start the program ``tap.py`` of a folder, without the environment's options."""
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("BALOG_")}
+    environment["PYTHONPATH"] = str(Path(__file__).parents[2])
+    command = [sys.executable, "tap.py", *arguments]
+    return subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, **pipes)
 
 
 class Watching(Observer):

@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +22,8 @@ from balog.tap.http import Client, Policy
 from balog.tap.http.downloads import download
 from tests.stand_ins.http_server import Answer, HttpStandIn
 from tests.stand_ins.job_server import Jobs
-from tests.tap.syncs import Ran, sync
+from tests.tap.syncs import Ran, start_tap, sync
 
-ROOT = Path(__file__).parents[2]
 ROWS = [
     {"id": number, "name": f'n "{number}",\n', "updated": f"2026-01-{number:02}T00:00:00Z"} for number in range(1, 8)
 ]
@@ -62,6 +60,12 @@ def tap_of(server: HttpStandIn, kind: type[BulkStream] = BulkStream, **more: Any
 
 def sorted_ids(ran: Ran) -> list[Any]:
     return sorted(ran.ids())
+
+
+def state_after(server: HttpStandIn, parts: int) -> dict[str, Any]:
+    """Return the state of a sync when so many parts were written."""
+    states = sync(tap_of(server)).states
+    return next(each for each in states if each["bookmarks"].get("rows", {}).get("job", {}).get("parts") == parts)
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -191,18 +195,14 @@ class TestState:
 
     def test_a_job_for_another_request_is_not_resumed(self, server: HttpStandIn) -> None:
         jobs = serve(server, Jobs(ROWS))
-        [state] = [
-            s for s in sync(tap_of(server)).states if s["bookmarks"].get("rows", {}).get("job", {}).get("parts") == 1
-        ]
+        state = state_after(server, parts=1)
         sync(tap_of(server, body={"table": "others"}), state)
 
         assert jobs.jobs["2"] == {"table": "others"}
 
     def test_a_job_with_fewer_parts_than_were_read_is_lost(self, server: HttpStandIn) -> None:
         jobs = serve(server, Jobs(ROWS))
-        [state] = [
-            s for s in sync(tap_of(server)).states if s["bookmarks"].get("rows", {}).get("job", {}).get("parts") == 3
-        ]
+        state = state_after(server, parts=3)
         jobs.count = 2
 
         assert sorted_ids(sync(tap_of(server), state)) == IDS
@@ -240,14 +240,7 @@ class Runs:
     def __call__(self) -> int:
         states = [message["value"] for message in self.messages if message["type"] == "STATE"]
         (self.folder / "state.json").write_text(json.dumps(states[-1] if states else {}))
-        environment = {key: value for key, value in os.environ.items() if not key.startswith("BALOG_")}
-        self.process = subprocess.Popen(
-            [sys.executable, "tap.py", f"{self.url}/v1", "--state", "state.json"],
-            cwd=self.folder,
-            env={**environment, "PYTHONPATH": str(ROOT)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        )
+        self.process = start_tap(self.folder, f"{self.url}/v1", "--state", "state.json", stderr=subprocess.DEVNULL)
         out, _ = self.process.communicate(timeout=120)
         whole, _, _ = out.rpartition(b"\n")
         self.messages += [json.loads(line) for line in whole.splitlines()]
@@ -320,13 +313,12 @@ class TestServers:
             jobs = Jobs(ROWS)
             server.respond = other.respond = jobs.respond
             jobs.host = other.url
-            tap = tap_of(server)
-            tap.client(lambda config: Client(f"{server.url}/v1", auth=lambda: {"X-Key": "secret"}, policy=QUICK))
-            assert sync(tap).failures == [
+            refused, tap = tap_of(server), tap_of(server, part_hosts=["127.0.0.*"])
+            for each in (refused, tap):
+                each.client(lambda config: Client(f"{server.url}/v1", auth=lambda: {"X-Key": "secret"}, policy=QUICK))
+            assert sync(refused).failures == [
                 "rows: a part is on the server '127.0.0.1'; if it is the source's, add it to part_hosts= (https only)"
             ]
-            tap = tap_of(server, part_hosts=["127.0.0.*"])
-            tap.client(lambda config: Client(f"{server.url}/v1", auth=lambda: {"X-Key": "secret"}, policy=QUICK))
             server.requests.clear()
             assert sorted_ids(sync(tap)) == IDS
             assert not any(request.headers.get("X-Key") for request in other.requests)

@@ -144,17 +144,17 @@ class Taps:
         self._server = subprocess.Popen(
             [sys.executable, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
+        self._stdin: Any = self._server.stdin
+        self._stdout: Any = self._server.stdout
         self._fifo = folder / "out"
         os.mkfifo(self._fifo)
 
     def close(self) -> None:
-        assert self._server.stdin
-        assert self._server.stdout
         with suppress(ProcessLookupError):  # what a test that failed left
             os.kill(self._process, signal.SIGKILL)
-        self._server.stdin.close()
+        self._stdin.close()
         self._server.wait(10)
-        self._server.stdout.close()
+        self._stdout.close()
 
     def start(self, state: dict[str, Any] | None = None, **config: Any) -> tuple[int, int]:
         """Start a tap; give its process and what its stdout is read from, a pipe that holds little."""
@@ -168,11 +168,9 @@ class Taps:
                 arguments += [f"--{name}", str(self._folder / f"{name}.json")]
         asked: dict[str, Any] = {"out": str(self._fifo), "err": str(self._folder / "err"), "arguments": arguments}
         asked["environment"] = {"BALOG_OUTPUT": "singer"} if config.get("logs") else {}
-        assert self._server.stdin
-        assert self._server.stdout
-        self._server.stdin.write(json.dumps(asked) + "\n")
-        self._server.stdin.flush()
-        self._process = process = int(self._server.stdout.readline())
+        self._stdin.write(json.dumps(asked) + "\n")
+        self._stdin.flush()
+        self._process = process = int(self._stdout.readline())
         reader = os.open(self._fifo, os.O_RDONLY)
         fcntl(reader, F_SETPIPE_SZ, 4096)
         return process, reader
@@ -181,8 +179,7 @@ class Taps:
         """Read what is left until the tap has ended."""
         with os.fdopen(reader, "rb") as file:
             out += file.read()
-        assert self._server.stdout
-        return Ended(int(self._server.stdout.readline()), out, (self._folder / "err").read_text())
+        return Ended(int(self._stdout.readline()), out, (self._folder / "err").read_text())
 
     def run(self, state: dict[str, Any] | None = None, **config: Any) -> Ended:
         """Run a tap to its end."""
@@ -294,8 +291,7 @@ def test_the_second_signal_ends_it_at_once(taps: Taps) -> None:
     os.read(reader, 1)
     end_while_it_sleeps(process)
     end_while_it_sleeps(process)
-    assert taps._server.stdout
-    assert int(taps._server.stdout.readline()) == 143  # with nobody who has read on
+    assert int(taps._stdout.readline()) == 143  # with nobody who has read on
     os.close(reader)
 
 
@@ -303,8 +299,7 @@ def test_a_reader_that_goes_ends_it_in_one_line(taps: Taps) -> None:
     _, reader = taps.start()
     os.read(reader, 1)
     os.close(reader)
-    assert taps._server.stdout
-    assert int(taps._server.stdout.readline()) == 1
+    assert int(taps._stdout.readline()) == 1
     said = (taps._folder / "err").read_text()
     assert "Traceback" not in said
     assert said.splitlines()[-1].startswith("tap-ended: stdout: its reader has closed it")

@@ -1,15 +1,13 @@
 """A tap that waits within a pattern, and is asked to end: as a program, by SIGTERM."""
 
 import json
-import os
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.tap.syncs import start_tap
 
 TAP = """
 import os
@@ -59,21 +57,13 @@ WAITS = {
 )
 def test_a_wait_ends_when_the_run_does(what: str, how: str, tmp_path: Path) -> None:
     (tmp_path / "tap.py").write_text(TAP % (WAITS[what], how))
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("BALOG_")}
-    process = subprocess.Popen(
-        [sys.executable, "tap.py"],
-        cwd=tmp_path,
-        env={**environment, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = start_tap(tmp_path, stderr=subprocess.PIPE)
     try:
         assert process.stderr is not None
-        while "waiting" not in (line := process.stderr.readline()):
+        while b"waiting" not in (line := process.stderr.readline()):
             assert line, "it ended by itself"
         if "Policy" in WAITS[what]:
-            while "trying again" not in process.stderr.readline():
+            while b"trying again" not in process.stderr.readline():
                 pass
         process.send_signal(signal.SIGTERM)
         out, _ = process.communicate(timeout=100)

@@ -24,7 +24,7 @@ from balog.tap.http import Response
 from balog.tap.paging.named import named_paging
 from balog.tap.records.output import RecordWriter
 from balog.testing import capture_events
-from tests.tap.syncs import Messages, sync
+from tests.tap.syncs import Messages, Ran, sync
 
 
 class Fake:
@@ -50,7 +50,15 @@ def tap_of(client: Any, **config: Any) -> Tap:
     return tap
 
 
-ROWS = [{"id": number, "updated": f"2026-01-{number:02}T00:00:00Z"} for number in range(1, 8)]
+def rows_of(client: Any, **settings: Any) -> Ran:
+    """Run a tap with one stream."""
+    tap = tap_of(client)
+    tap.add(RestStream("rows", path="rows", **settings))
+    return sync(tap)
+
+
+IDS = list(range(1, 8))
+ROWS = [{"id": number, "updated": f"2026-01-{number:02}T00:00:00Z"} for number in IDS]
 
 
 def paged(size: int) -> Callable[[str, dict[str, Any], Any], Any]:
@@ -101,10 +109,8 @@ def paged(size: int) -> Callable[[str, dict[str, Any], Any], Any]:
 )
 def test_every_paging_by_name_reads_all_rows_once(paging: str, size: int) -> None:
     client = Fake(paged(size))
-    tap = tap_of(client)
-    tap.add(RestStream("rows", path="rows", items="data", paging=paging.replace("SIZE", str(size))))
 
-    assert sync(tap).ids() == [row["id"] for row in ROWS]
+    assert rows_of(client, items="data", paging=paging.replace("SIZE", str(size))).ids() == IDS
     if "size" in paging:
         assert {request[2].get("limit", request[2].get("per_page")) for request in client.requests} == {size}
 
@@ -192,12 +198,8 @@ def test_placeholders_of_all_kinds() -> None:
 
 def test_the_body_of_a_search_gets_the_paging() -> None:
     client = Fake(paged(3))
-    tap = tap_of(client)
-    tap.add(
-        RestStream("rows", path="search", verb="POST", body={"q": "x"}, items="data", paging="cursor:meta.next size=3")
-    )
 
-    assert sync(tap).ids() == [1, 2, 3, 4, 5, 6, 7]
+    assert rows_of(client, verb="POST", body={"q": "x"}, items="data", paging="cursor:meta.next size=3").ids() == IDS
     assert [body for *_, body in client.requests] == [
         {"q": "x", "limit": 3},
         {"q": "x", "limit": 3, "cursor": "3"},
@@ -207,14 +209,11 @@ def test_the_body_of_a_search_gets_the_paging() -> None:
 
 def test_a_function_of_a_page_is_a_paging_too() -> None:
     client = Fake(paged(3))
-    tap = tap_of(client)
 
     def following(page: Any) -> Any:
         return {"cursor": page.at("meta.next"), "extra": 1} if page.at("more") else None
 
-    tap.add(RestStream("rows", path="rows", items="data", paging=following))
-
-    assert sync(tap).ids() == [1, 2, 3, 4, 5, 6, 7]
+    assert rows_of(client, items="data", paging=following).ids() == IDS
     assert client.requests[1][2] == {"cursor": "3", "extra": 1}
 
 
@@ -232,9 +231,7 @@ def test_one_record_statuses_without_records_and_answers_without_a_list() -> Non
 
 
 def test_a_replaced_table_has_a_version_that_is_activated() -> None:
-    tap = tap_of(Fake(lambda path, params, body: [{"id": 1}]))
-    tap.add(RestStream("rows", path="rows", replaces=True, key_properties=["id"]))
-    ran = sync(tap)
+    ran = rows_of(Fake(lambda path, params, body: [{"id": 1}]), replaces=True, key_properties=["id"])
 
     assert ran.shape() == ["SCHEMA rows", "ACTIVATE_VERSION rows", "rows 1", "ACTIVATE_VERSION rows"]
 

@@ -168,7 +168,7 @@ class TestSubstreams:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tap: Tap
     ) -> None:
         monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-        rows: list[dict[str, Any]] = [{"id": 1}, {"id": "two", "updated": at_day(1)}, {"id": 3, "updated": at_day(2)}]
+        rows: Any = [{"id": 1}, {"id": "two", "updated": at_day(1)}, {"id": 3, "updated": at_day(2)}]
         stream = tap.stream("contacts", replication_key="updated")(lambda: iter(rows))
         stream.substream("notes")(lambda parent: [{"id": 9, "name": str(parent["id"])}])
 

@@ -78,12 +78,11 @@ class JobStore:
     def __init__(self, context: Context, request: str) -> None:
         self._context, self._request = context, request
         self.key = context.entry.replication_key
-        self._is_position = self.key is None
         self.job = self._load()
 
     def _load(self) -> BulkJob | None:
         context = self._context
-        kept = context.log_position if self._is_position else context.kept(self._NAME)
+        kept = context.log_position if self.key is None else context.kept(self._NAME)
         if kept is None:
             return None
         try:
@@ -100,7 +99,7 @@ class JobStore:
         """Write the job to the state now."""
         self.job = job
         document = msgspec.to_builtins(job)
-        if self._is_position:
+        if self.key is None:
             self._context.set_bookmark(document)
             self._context.checkpoint()
         else:
@@ -132,14 +131,14 @@ class JobStore:
     def drop(self) -> None:
         """Remove the job from the next state."""
         self.job = None
-        if self._is_position:
+        if self.key is None:
             self._context.set_bookmark(None)
         else:
             self._context.keep(self._NAME, None)
 
     def finish(self, job: BulkJob) -> None:
         """Move the bookmark to the largest value of all parts, those of earlier runs too, and remove the job."""
-        if not self._is_position:  # the end of a full table removes its position
+        if self.key is not None:  # the end of a full table removes its position
             self.drop()
             if job.highest is not None:
                 self._context.set_bookmark(job.highest)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from balog.tap.bookmarks import Progress
@@ -109,13 +110,10 @@ class RecordPipeline:
         stats.new = stats.updated = 0
 
         def count(record: dict[str, Any]) -> None:
-            try:
-                is_new = order.is_before(since, record.get(created_key))
-            except ValueError:  # null, or not a time: it is unknown
-                return
-            if is_new:
-                stats.new = (stats.new or 0) + 1
-            else:
-                stats.updated = (stats.updated or 0) + 1
+            with suppress(ValueError):  # null, or not a time: it is unknown
+                if order.is_before(since, record.get(created_key)):
+                    stats.new = (stats.new or 0) + 1
+                else:
+                    stats.updated = (stats.updated or 0) + 1
 
         return count
