@@ -76,18 +76,9 @@ DEFECTS = {
     "state-of-another-tap-is-harmless": ["breaks on foreign state"],
     "broken-state-is-refused": ["lenient state"],
     "bad-config-is-refused": ["lenient config"],
-    "bad-config-is-explained": [
-        "silent failure",
-        "quiet death",
-        "traceback only",
-        "traceback after info",
-        "traceback after warning",
-    ],
+    "bad-config-is-explained": ["silent failure", "quiet death", "traceback only"],
     "failure-is-logged-at-a-level": ["failure at info"],
-    "secrets-stay-secret": [
-        *("logs secret", "dumps config", "logs basic", "logs dsn", "logs pat", "logs key", "logs guess", "logs a part"),
-        *("logs oracle", "logs a line of a key", "logs urlencoded"),
-    ],
+    "secrets-stay-secret": ["logs secret", "dumps config"],
     "failure-is-not-success": [
         *("fails without output", "fails in a traceback", "gives up at warning", "a thread dies"),
     ],
@@ -128,18 +119,15 @@ RULES = ("records", "clean-run-has-no-errors", "about-is-printed", "sync-succeed
 
 def write_config(path: Path) -> Path:
     """Write a config with secrets, and with texts that are none."""
-    secrets = {"token": SECRET, "pat": "ghp-1234567", "key": "k-1234567", "door": "Sesame#17", "api_key": "p&ss-hush"}
-    private_key = "-----BEGIN KEY-----\nbm90IGEga2V5IGF0IGFsbA\n-----END KEY-----"
-    database = "postgres://me:hush-in-a-url@db.example/shop"
+    secrets = {"token": SECRET, "door": "Sesame#17", "database": "postgres://me:hush-in-a-url@db.example/shop"}
     public = {
         "stream": "orders",
         "environment": "production",
         "password": "orders",
         "user_agent": "tap/1.0 (a@b.example)",
     }
-    more = {"database": database, "oracle": "scott/hush-oracle@db.example:1521/shop", "private_key": private_key}
     start = {"start_date": "2026-11-20T00:00:00Z"}
-    path.write_text(json.dumps({"base": "https://api.example", **more, **secrets, **public, **start}))
+    path.write_text(json.dumps({"base": "https://api.example", **secrets, **public, **start}))
     return path
 
 
@@ -181,7 +169,6 @@ ALSO: dict[str, set[str]] = {
     "other rows on resume": {"interrupted-resumes-without-a-gap"},
     "silent failure": {"failure-is-logged-at-a-level"},
     "quiet death": {"failure-is-logged-at-a-level"},
-    "traceback after warning": {"failure-is-logged-at-a-level"},
     "anonymous": {"records-are-counted", "requests-are-timed"},
     "no metrics": {"requests-are-timed"},
     "hoards": {"counts-are-right", "ends-on-sigterm", "only-selected-properties-come", "records-come-once"},

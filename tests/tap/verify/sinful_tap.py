@@ -1,7 +1,6 @@
 """A small tap that keeps to every practice, but for the sins that ``--sin`` names. It needs nothing: it is quick."""
 
 import argparse
-import base64
 import json
 import os
 import random
@@ -69,11 +68,7 @@ def fail(text):
     if "quiet death" in sins:
         log("INFO", "starting")
         sys.exit(1)
-    if "traceback after info" in sins:
-        log("INFO", "reading the config")
-    if "traceback after warning" in sins:
-        log("WARNING", "there is something odd")
-    if sins & {"traceback only", "traceback after info", "traceback after warning"}:
+    if "traceback only" in sins:
         raise RuntimeError(text)
     log("INFO" if "failure at info" in sins else "CRITICAL", text)
     sys.exit(1)
@@ -210,18 +205,8 @@ def main():
         raise StopIteration
     if "selects all" in sins:
         chosen = {"orders": set(ORDERS["properties"]), "shops": set(SHOPS["properties"])}
-    basic = base64.b64encode(f"someone:{config.get('token')}".encode()).decode()
     for sin, *lines in (
         ("logs secret", f"INFO GET https://api.example?token={config.get('token')}"),
-        ("logs basic", f"INFO Authorization: Basic {basic}"),
-        ("logs dsn", "INFO logging in with hush-in-a-url"),
-        ("logs pat", f"INFO pat {config.get('pat')}"),
-        ("logs key", f"INFO key {config.get('key')}"),
-        ("logs guess", f"INFO signing in by {config.get('door')} now"),
-        ("logs a part", f"INFO session=a{config.get('token')}b"),
-        ("logs oracle", "INFO signing in by hush-oracle"),
-        ("logs a line of a key", f"INFO {config.get('private_key', '')[20:42]}"),
-        ("logs urlencoded", "INFO GET /?q=p%26ss-hush"),
         (
             "logs public texts",
             f"INFO reading orders of production from {config['base']} since {config.get('start_date')}",

@@ -269,7 +269,12 @@ TRACE = "Traceback (most recent call last):\n  File 'x.py', line 1, in <module>\
     ],
 )
 def test_a_traceback_is_the_interpreters_own_where_no_logger_wrote_it(stderr: str, count: int) -> None:
-    assert ran(SCHEMA, stderr=stderr).output.logs.tracebacks == count
+    failed = ran(stderr=stderr, code=1, name="no config")
+
+    assert failed.output.logs.tracebacks == count
+    if "ERROR" not in stderr:
+        found = said("bad-config-is-explained", ran(code=1), missing_config=failed, broken_config=ran())
+        assert any("a traceback, and no line at ERROR" in each for each in found) == bool(count)
 
 
 def test_the_last_line_of_a_bare_traceback_is_not_called_missing() -> None:
