@@ -127,7 +127,7 @@ class SinkAdapter:
                 is_idle = self._lock.wait_for(lambda: not self._sending, CLOSE_SECONDS)
                 connection, self._connection = self._connection, None
                 if connection is not None and is_idle:
-                    connection.close()
+                    connection.sink.close()
         finally:
             self._is_closed = self._is_owned
             if is_ours:

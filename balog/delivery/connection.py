@@ -61,10 +61,6 @@ class SinkConnection:
         self.asked_at = None
         return outcome
 
-    def close(self) -> None:
-        """Close the sink; raises what the sink raises."""
-        self.sink.close()
-
     def open(self) -> None:
         """Open the sink unless it is open.
 

@@ -215,7 +215,7 @@ class SinkWorker:
         finally:
             self._end()
             try:
-                self._connection.close()
+                self._connection.sink.close()
             except Exception as error:
                 self._notices.send(reason_of(error))
 

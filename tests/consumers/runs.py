@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from balog.common.errors import TopicError
 from balog.consumers import Engine, ReceivedEvent
 
 
@@ -58,3 +59,17 @@ def running(engine: Engine) -> Iterator[Engine]:
         assert not thread.is_alive()
     if errors:
         raise errors[0]
+
+
+def fail_once(target: Any, name: str) -> list[TopicError]:
+    """Have the next call of a method fail; give the errors that are still to be raised."""
+    errors = [TopicError(f"{name} is out of order")]
+    method = getattr(target, name)
+
+    def call(*arguments: Any, **options: Any) -> Any:
+        if errors:
+            raise errors.pop()
+        return method(*arguments, **options)
+
+    setattr(target, name, call)
+    return errors

@@ -5,7 +5,6 @@ import logging
 import os
 import signal
 import time
-from collections import Counter
 from collections.abc import Callable
 from contextvars import ContextVar
 from itertools import pairwise
@@ -18,7 +17,7 @@ from balog.consumers import Consumer, ConsumerHub, ConsumerOperator, Engine, Eng
 from balog.event import Event
 from balog.topics import Message, Received, Topic
 from balog.topics.local import LocalTopic, LocalTopics
-from tests.consumers.runs import Scripted, running
+from tests.consumers.runs import Scripted, fail_once, running
 from tests.waiting import wait_for
 
 Handler = Callable[[dict[str, Any], Event], object]
@@ -249,58 +248,17 @@ class TestStopping:
         assert signal.getsignal(number) is before
 
 
-class FailingTopic(LocalTopic):
-    """A topic whose calls named in ``failing`` raise so often."""
-
-    failing: Counter[str]
-
-    def _fail(self, call: str) -> None:
-        if self.failing[call] > 0:
-            self.failing[call] -= 1
-            raise TopicError(f"{call} is out of order")
-
-    def receive(self, *args: Any, **options: Any) -> list[Received]:
-        self._fail("receive")
-        return super().receive(*args, **options)
-
-    def ack(self, *args: Any, **options: Any) -> int:
-        self._fail("ack")
-        return super().ack(*args, **options)
-
-    def release(self, *args: Any, **options: Any) -> int:
-        self._fail("release")
-        return super().release(*args, **options)
-
-    def dead_letter_each(self, *args: Any, **options: Any) -> int:
-        self._fail("dead_letter_each")
-        return super().dead_letter_each(*args, **options)
-
-    def extend(self, *args: Any, **options: Any) -> int:
-        self._fail("extend")
-        return super().extend(*args, **options)
-
-
-class FailingTopics(LocalTopics):
-    def topic(self, name: str) -> LocalTopic:
-        topic = super().topic(name)
-        topic.__class__ = FailingTopic
-        return topic
-
-
 class TestTopicTrouble:
-    @pytest.fixture
-    def failing(self, tmp_path: Any, publish: Publish, monkeypatch: pytest.MonkeyPatch) -> FailingTopics:
+    @pytest.fixture(autouse=True)
+    def short_pauses(self, monkeypatch: pytest.MonkeyPatch) -> None:
         for module in ("poller", "settler"):
             monkeypatch.setattr(f"balog.consumers.running.{module}.FIRST_PAUSE", 0.02)
-        topics = FailingTopics(tmp_path / "topics")
-        topics.topic("orders").failing = Counter()  # type: ignore[attr-defined]
-        yield topics
-        topics.close()
 
     @pytest.mark.parametrize("call", ["receive", "ack"])
     def test_what_may_pass_is_waited_out_and_nothing_is_handled_twice(
         self,
-        failing: FailingTopics,
+        home: LocalTopics,
+        orders: Topic,
         publish: Publish,
         call: str,
         caplog: pytest.LogCaptureFixture,
@@ -308,49 +266,47 @@ class TestTopicTrouble:
     ) -> None:
         monkeypatch.setattr("random.random", lambda: 1.0)
         ids = publish({}, {})
-        failing.topic("orders").failing[call] = 1
+        fail_once(orders, call)
         recorder = Scripted()
-        engine = Engine(hub_of(recorder), failing, lease=0.3)
+        engine = Engine(hub_of(recorder), home, lease=0.3)
         with running(engine):
-            wait_for(lambda: len(recorder.ids) == 2 and failing.topic("orders").group_state("balog").pending == 0)
+            wait_for(lambda: len(recorder.ids) == 2 and orders.group_state("balog").pending == 0)
         assert recorder.ids == ids
         assert f"{call} is out of order; trying again in 0.02 s" in caplog.text
 
     @pytest.mark.parametrize("call", ["release", "dead_letter_each"])
     def test_a_failed_event_is_settled_once_the_topic_is_back(
-        self, failing: FailingTopics, publish: Publish, call: str
+        self, home: LocalTopics, orders: Topic, publish: Publish, call: str
     ) -> None:
         (id,) = publish({})
-        topic = failing.topic("orders")
-        topic.failing[call] = 1  # type: ignore[attr-defined]
+        fail_once(orders, call)
         recorder = Scripted(NO_LUCK, NO_LUCK)
-        engine = Engine(hub_of(recorder), failing, first_delay=0.01, max_attempts=2)
+        engine = Engine(hub_of(recorder), home, first_delay=0.01, max_attempts=2)
         with running(engine):
-            wait_for(lambda: len(topic.dead_letters("balog")) == 1)
+            wait_for(lambda: len(orders.dead_letters("balog")) == 1)
         assert recorder.ids == [id, id]
         assert engine.counts == EngineStats(received=2, failed=2, dead=1)
 
     def test_leases_that_can_not_be_extended_once_are_the_next_time(
-        self, failing: FailingTopics, publish: Publish, caplog: pytest.LogCaptureFixture
+        self, home: LocalTopics, orders: Topic, publish: Publish, caplog: pytest.LogCaptureFixture
     ) -> None:
         publish({})
-        failing.topic("orders").failing["extend"] = 1  # type: ignore[attr-defined]
-        counts = run(failing, lambda settings, event: time.sleep(0.8), lease=0.6)
+        fail_once(orders, "extend")
+        counts = run(home, lambda settings, event: time.sleep(0.8), lease=0.6)
         assert counts == EngineStats(received=1, succeeded=1)
         assert "leases could not be extended: extend is out of order" in caplog.text
 
-    def test_what_can_not_pass_ends_the_run(self, failing: FailingTopics, publish: Publish) -> None:
+    def test_what_can_not_pass_ends_the_run(self, home: LocalTopics, orders: Topic, publish: Publish) -> None:
         publish({})
-        topic = failing.topic("orders")
 
         def damaged(*args: Any, **options: Any) -> int:
             error = TopicError("damaged")
             error.retryable = False
             raise error
 
-        topic.ack = damaged  # type: ignore[method-assign]
+        orders.ack = damaged  # type: ignore[method-assign]
         with pytest.raises(TopicError, match="damaged"):
-            Engine(hub_of(Scripted()), failing).run()
+            Engine(hub_of(Scripted()), home).run()
 
     def test_an_ack_that_comes_too_late_is_told_and_harms_nobody(
         self, home: LocalTopics, orders: LocalTopic, publish: Publish, caplog: pytest.LogCaptureFixture
@@ -374,11 +330,13 @@ class TestTopicTrouble:
         assert "1 of 2 acks in orders came too late: those messages are delivered again" in caplog.text
 
     @pytest.mark.parametrize("call", ["receive", "ack"])
-    def test_until_empty_gives_the_error_up(self, failing: FailingTopics, publish: Publish, call: str) -> None:
+    def test_until_empty_gives_the_error_up(
+        self, home: LocalTopics, orders: Topic, publish: Publish, call: str
+    ) -> None:
         publish({})
-        failing.topic("orders").failing[call] = 1
+        fail_once(orders, call)
         with pytest.raises(TopicError, match=f"{call} is out of order"):
-            run(failing, Scripted())
+            run(home, Scripted())
 
 
 class TestContextVariables:

@@ -15,7 +15,7 @@ from balog.event import Event, decode, encode
 from balog.log.context import bound_values
 from balog.topics import Generation, Message, Topic
 from balog.topics.memory import MemoryTopic
-from tests.consumers.runs import Scripted
+from tests.consumers.runs import Scripted, fail_once
 
 Settings = dict[str, Any]
 
@@ -369,37 +369,16 @@ class TestCrashes:
         assert unended(bench.ledger.known("balog", [id])[id]["orders/handler0"]) == 0
 
 
-class Flaky(MemoryLedger):
-    """Out of reach so often."""
-
-    def __init__(self, known: int = 0, record: int = 0) -> None:
-        super().__init__()
-        self.failures = Counter(known=known, record=record)
-
-    def _fail(self, what: str) -> None:
-        if self.failures[what] > 0:
-            self.failures[what] -= 1
-            raise TopicError("the ledger is out of reach")
-
-    def known(self, group: str, events: Any) -> Any:
-        self._fail("known")
-        return super().known(group, events)
-
-    def record(self, group: str, entries: Any, *, durable: bool = True) -> None:
-        self._fail("record")
-        super().record(group, entries)
-
-
 class TestOutOfReach:
     @pytest.mark.parametrize("call", ["known", "record"])
     def test_nothing_is_acked_until_it_is_back_and_nothing_handled_twice(
         self, bench: Any, queue: Topic, wait_for: Any, call: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         queue.publish(copies(1))
-        ledger = Flaky(**{call: 1})
+        errors = fail_once(bench.ledger, call)
         handle = Scripted()
-        with bench.running(handle, ledger=ledger, lease=0.5) as engine:
-            wait_for(lambda: not ledger.failures[call])
+        with bench.running(handle, lease=0.5) as engine:
+            wait_for(lambda: not errors)
             assert bench.pending == 1
             wait_for(lambda: engine.counts.succeeded == 1)
         assert len(handle.ids) == 1
@@ -407,8 +386,9 @@ class TestOutOfReach:
 
     def test_a_run_that_ends_when_nothing_is_left_gives_up(self, bench: Any, queue: Topic) -> None:
         queue.publish(copies(1))
-        with pytest.raises(TopicError, match="the ledger is out of reach"):
-            bench.run(lambda settings, event: None, ledger=Flaky(known=1))
+        fail_once(bench.ledger, "known")
+        with pytest.raises(TopicError, match="known is out of order"):
+            bench.run(lambda settings, event: None)
         assert [message.attempts for message in queue.receive("balog")] == [1]
 
 

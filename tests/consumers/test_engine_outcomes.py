@@ -95,31 +95,19 @@ class TestAnyError:
         bench.publish({"n": 0}, {"n": 1}, {"n": 2})
         succeeded: list[int] = []
 
-        def one(settings: Settings, event: Event) -> None:
-            if event.payload["n"] == 1:
+        def handle(given: Any) -> None:
+            numbers = [event.payload["n"] for event in (given if "batch" in kind else [given])]
+            if 1 in numbers:
                 raise make()
-            succeeded.append(event.payload["n"])
+            succeeded.extend(numbers)
 
-        def many(settings: Settings, events: list[Event]) -> None:
-            if any(event.payload["n"] == 1 for event in events):
-                raise make()
-            succeeded.extend(event.payload["n"] for event in events)
-
-        async def one_async(settings: Settings, event: Event) -> None:
+        async def handle_async(given: Any) -> None:
             await asyncio.sleep(0)
-            one(settings, event)
+            handle(given)
 
-        async def many_async(settings: Settings, events: list[Event]) -> None:
-            many(settings, events)
-
-        handler: Any = {
-            "plain": one,
-            "async": one_async,
-            "batch": many,
-            "async batch": many_async,
-        }[kind]
         batch = (3, 0.01) if "batch" in kind else None
-        counts = bench.run(Consumer(handler, "orders", name="h", batch=batch), max_attempts=3)
+        consumer = Consumer(handle_async if "async" in kind else handle, "orders", name="h", batch=batch)
+        counts = bench.run(consumer, max_attempts=3)
         assert sorted(succeeded) == [0, 2]
         assert (counts.succeeded, counts.dead) == (2, 1)
         (letter,) = bench.dead

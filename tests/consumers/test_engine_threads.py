@@ -311,22 +311,17 @@ class TestStopping:
 
     def test_who_succeeded_before_the_stop_is_known_after_it(self, bench: Any) -> None:
         bench.publish({})
-        calls: Counter[str] = Counter()
-        engines: list[Any] = []
+        first, second = Scripted(), Scripted()
 
-        def first(settings: Settings, event: Event) -> None:
-            calls["first"] += 1
-            engines[0].stop()
+        class Stop(Hook):
+            def after_process(self, *arguments: Any) -> None:
+                engine.stop()
 
-        def second(settings: Settings, event: Event) -> None:
-            calls["second"] += 1
-
-        engines.append(bench.engine(first, second))
-        engines[0].run()
-        assert calls == {"first": 1}
-        engines[0] = bench.engine(first, second)
-        engines[0].run(until_empty=True)
-        assert calls == {"first": 1, "second": 1}
+        engine = bench.engine(first, second, hooks=[Stop()])
+        engine.run()
+        assert (len(first.calls), len(second.calls)) == (1, 0)
+        bench.run(first, second)
+        assert (len(first.calls), len(second.calls)) == (1, 1)
 
     def test_an_interrupt_of_the_main_thread_ends_the_run_and_gives_events_back(
         self, bench: Any, monkeypatch: pytest.MonkeyPatch

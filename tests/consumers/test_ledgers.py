@@ -24,8 +24,13 @@ class TestSqliteLedger(DurableLedgerContract):
     def open_ledger(self, tmp_path: Path) -> OpenLedger:
         return lambda window=DEFAULT_WINDOW: SqliteLedger(tmp_path / "folder" / "ledger.sqlite", window)
 
-    def test_an_entry_is_known_for_the_window_and_then_deleted(self, tmp_path: Path, clock: Clock) -> None:
-        ledger = SqliteLedger(tmp_path / "ledger", 100, clock)
+    @pytest.fixture
+    def ledger(self, tmp_path: Path, clock: Clock) -> SqliteLedger:
+        return SqliteLedger(tmp_path / "ledger", 100, clock)
+
+    def test_an_entry_is_known_for_the_window_and_then_deleted(
+        self, ledger: SqliteLedger, tmp_path: Path, clock: Clock
+    ) -> None:
         ledger.record("g", [LedgerEntry("LGa", "one")])
         clock.now += 100
         assert ledger.known("g", ["LGa"]) == {"LGa": {"one": ""}}
@@ -34,8 +39,7 @@ class TestSqliteLedger(DurableLedgerContract):
         ledger.record("g", [LedgerEntry("LGb", "one")])
         assert rows(tmp_path / "ledger") == ["LGb"]
 
-    def test_an_entry_that_is_written_again_lives_from_then(self, tmp_path: Path, clock: Clock) -> None:
-        ledger = SqliteLedger(tmp_path / "ledger", 100, clock)
+    def test_an_entry_that_is_written_again_lives_from_then(self, ledger: SqliteLedger, clock: Clock) -> None:
         ledger.record("g", [LedgerEntry("LGa", "one")])
         clock.now += 80
         ledger.record("g", [LedgerEntry("LGa", "one")])
@@ -52,10 +56,9 @@ class TestSqliteLedger(DurableLedgerContract):
         assert SqliteLedger(tmp_path / "ledger").known("g", ["LGa"]) == {"LGa": {"one": ""}}
 
     def test_old_entries_go_some_at_a_time_until_all_are_gone(
-        self, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+        self, ledger: SqliteLedger, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("balog.consumers.ledgers.sqlite._PRUNE_ROWS", 10)
-        ledger = SqliteLedger(tmp_path / "ledger", 100, clock)
         ledger.record("g", [LedgerEntry(f"LG{number:02}", "one") for number in range(25)])
         clock.now += 1000
         left = []
@@ -76,8 +79,7 @@ class TestSqliteLedger(DurableLedgerContract):
         known = SqliteLedger(path).known("g", [f"LG{number}" for number in range(50)])
         assert known == {f"LG{number}": every for number in range(50)}
 
-    def test_a_forked_child_uses_it_without_harm_to_the_parent(self, tmp_path: Path) -> None:
-        ledger = SqliteLedger(tmp_path / "ledger")
+    def test_a_forked_child_uses_it_without_harm_to_the_parent(self, ledger: SqliteLedger) -> None:
         ledger.record("g", [LedgerEntry("LGa", "parent")])
         child = os.fork()
         if not child:
@@ -89,8 +91,7 @@ class TestSqliteLedger(DurableLedgerContract):
         ledger.record("g", [LedgerEntry("LGb", "parent")])
         assert ledger.known("g", ["LGa", "LGb"]) == {"LGa": {"child": "", "parent": ""}, "LGb": {"parent": ""}}
 
-    def test_a_reason_that_is_no_text_of_utf_8_is_kept_readable(self, tmp_path: Path) -> None:
-        ledger = SqliteLedger(tmp_path / "ledger")
+    def test_a_reason_that_is_no_text_of_utf_8_is_kept_readable(self, ledger: SqliteLedger) -> None:
         ledger.record("g", [LedgerEntry("LGa", "one", "bad \udc80")])
         assert ledger.known("g", ["LGa"]) == {"LGa": {"one": "bad \\udc80"}}
 
@@ -104,8 +105,7 @@ class TestSqliteLedger(DurableLedgerContract):
                 use(SqliteLedger(path))
             assert not caught.value.retryable
 
-    def test_a_file_that_is_deleted_is_made_anew(self, tmp_path: Path) -> None:
-        ledger = SqliteLedger(tmp_path / "ledger")
+    def test_a_file_that_is_deleted_is_made_anew(self, ledger: SqliteLedger, tmp_path: Path) -> None:
         ledger.record("g", [LedgerEntry("LGa", "one")])
         (tmp_path / "ledger").unlink()
         assert not ledger.known("g", ["LGa"])

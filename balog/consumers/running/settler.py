@@ -21,9 +21,10 @@ from balog.topics.lease_clock import uptime
 
 FIRST_PAUSE = 1.0
 LONGEST_PAUSE = 60.0
+"""Seconds between tries while a topic or the ledger is out of reach."""
+
 LISTED_TYPES = 20
 """How many payload types of unwanted events are counted by their names."""
-"""Seconds between tries while a topic or the ledger is out of reach."""
 
 log = logging.getLogger("balog.consumers")
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Producer
-from confluent_kafka import Message as Record
 
 from balog.common.errors import TopicError
 from balog.topics.kafka.errors import as_kafka_error, explain, is_denied
@@ -88,7 +87,7 @@ class Publisher:
                     value=record.value,
                     key=record.key,
                     headers=record.headers,
-                    on_delivery=batch.reporter(record),
+                    on_delivery=lambda error, _: batch.report(error, record),
                 )
                 return True
             except BufferError:
@@ -134,9 +133,6 @@ class _Batch:
         with self._changed:
             self._open += 1
             self._last = record
-
-    def reporter(self, record: OutgoingRecord) -> Callable[[KafkaError | None, Record], None]:
-        return lambda error, _: self.report(error, record)
 
     def report(self, error: KafkaError | None, record: OutgoingRecord) -> None:
         with self._changed:
