@@ -72,8 +72,10 @@ class BatchReader(Editor):
 
     def edit(self, kind: str, line: bytes) -> Iterable[Line] | None:
         """See ``Editor``."""
-        if kind == "SCHEMA":
-            self._learn(line)
+        if kind == "SCHEMA":  # the record editor reports an invalid one; the BATCH has no schema then
+            stream, schema = stream_of(line)
+            if stream is not None:
+                self._schemas[stream] = schema
             return None
         if self._records_editor is not None:
             try:
@@ -96,13 +98,6 @@ class BatchReader(Editor):
         if self._config.location is None:
             return self._refuse(batch.stream, f"{change}, and there is no batch.location for new files", line)
         return self._rewrite(batch, line)
-
-    def _learn(self, line: bytes) -> None:
-        try:
-            message = msgspec.json.decode(line)
-            self._schemas[message["stream"]] = message["schema"]
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TypeError, KeyError):
-            return  # the record editor reports an invalid SCHEMA; the BATCH has no schema then
 
     def _change_of(self, batch: BatchManifest) -> str | None:
         """Return why a BATCH's files must be rewritten; None if they can stay."""
@@ -190,6 +185,16 @@ class BatchReader(Editor):
             raise PipeError(f"{whose} {reason}; {_HINT}")
         self._quarantine.put(f"{whose} {reason}", without_credentials(line))
         return ()
+
+
+def stream_of(line: bytes) -> tuple[str | None, Any]:
+    """Return a message's stream and schema."""
+    try:
+        message = msgspec.json.decode(line)
+        stream = message.get("stream")
+        return (stream if isinstance(stream, str) else None), message.get("schema")
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, AttributeError):
+        return None, None
 
 
 def _check_count(batch: BatchManifest, count: int, limit: int) -> None:

@@ -11,7 +11,7 @@ from msgspec import Raw, Struct
 
 from balog.broker.batches.config import BatchConfig
 from balog.broker.batches.output_file import Location, NewFile
-from balog.broker.batches.reader import ABORT, BEGIN, END
+from balog.broker.batches.reader import ABORT, BEGIN, END, stream_of
 from balog.broker.editor import Line, PipeError
 from balog.broker.quarantine import Quarantine
 from balog.common.errors import BalogError
@@ -106,7 +106,7 @@ class BatchWriter:
             return None
         if kind == "STATE":
             return self._edit_state(line)
-        stream, schema = _stream_of(line)
+        stream, schema = stream_of(line)
         flushed = [*self._flush([stream] if stream is not None else list(self._open)), *self._free_state()]
         if kind == "SCHEMA" and stream is not None:
             self._learn(stream, schema)
@@ -163,7 +163,7 @@ class BatchWriter:
         if record is not None:
             self._waiting += self._collect(record, line, self._form_of_rewritten(batch))
         else:
-            stream, schema = _stream_of(line)
+            stream, schema = stream_of(line)
             self._waiting += [*self._flush([batch.stream]), (kind, line)]
             if kind == "SCHEMA" and stream is not None:
                 self._learn(stream, schema)
@@ -330,13 +330,3 @@ def _read_record(line: bytes) -> _Record | None:
         return _decode_record(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-
-
-def _stream_of(line: bytes) -> tuple[str | None, Any]:
-    """Return a message's stream and schema."""
-    try:
-        message = msgspec.json.decode(line)
-        stream = message.get("stream")
-        return (stream if isinstance(stream, str) else None), message.get("schema")
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, AttributeError):
-        return None, None

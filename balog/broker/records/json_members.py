@@ -7,14 +7,17 @@ by Python's own scanner, since the taps that write it and the targets that read 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from json.decoder import scanstring  # type: ignore[attr-defined]
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Raw
 
 from balog.common.duplicate_keys import has_duplicate_member
 from balog.common.errors import BalogError
+
+Value = TypeVar("Value")
 
 Members = dict[str, Raw]
 """An object's members, undecoded. If a key comes twice, the last one counts, as for JSON readers."""
@@ -68,15 +71,9 @@ def has_key_twice(data: bytes | Raw) -> bool:
     Raises:
         UnreadableError: not an object.
     """
-    try:
-        return has_duplicate_member(bytes(data))
-    except msgspec.ValidationError:
-        raise UnreadableError("not an object") from None
-    except _REFUSALS as error:
-        found = _scan(bytes(data), error, is_object=True)
-        return len(found) != len({key for key, _ in found})
-    except RecursionError:
-        raise UnreadableError("nested too deep") from None
+    return _read(
+        has_duplicate_member, bytes(data), "an object", lambda found: len(found) != len({key for key, _ in found})
+    )
 
 
 def read_members(data: bytes | Raw) -> Members:
@@ -85,14 +82,7 @@ def read_members(data: bytes | Raw) -> Members:
     Raises:
         UnreadableError: it is not.
     """
-    try:
-        return _members(data)
-    except msgspec.ValidationError:
-        raise UnreadableError("not an object") from None
-    except _REFUSALS as error:
-        return dict(_scan(bytes(data), error, is_object=True))
-    except RecursionError:
-        raise UnreadableError("nested too deep") from None
+    return _read(_members, data, "an object", dict)
 
 
 def read_items(data: bytes | Raw) -> list[Raw]:
@@ -101,12 +91,22 @@ def read_items(data: bytes | Raw) -> list[Raw]:
     Raises:
         UnreadableError: it is not.
     """
+    return _read(_items, data, "an array", lambda found: [value for _, value in found])
+
+
+def _read(
+    decode: Callable[[Any], Value],
+    data: bytes | Raw,
+    what: str,
+    gather: Callable[[list[tuple[str, Raw]]], Value],
+) -> Value:
+    """Decode an object or an array; ``gather`` makes the result from the parts that only Python's scanner reads."""
     try:
-        return _items(data)
+        return decode(data)
     except msgspec.ValidationError:
-        raise UnreadableError("not an array") from None
+        raise UnreadableError(f"not {what}") from None
     except _REFUSALS as error:
-        return [value for _, value in _scan(bytes(data), error, is_object=False)]
+        return gather(_scan(bytes(data), error, is_object=what == "an object"))
     except RecursionError:
         raise UnreadableError("nested too deep") from None
 
