@@ -18,6 +18,14 @@ from balog.event import Event, encode
 from balog.topics import Message, open_topics
 
 
+@pytest.fixture
+def no_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fail if Spark is started; the test runs in a folder of its own."""
+    pytest.importorskip("pyspark", reason="pyspark is not installed")
+    monkeypatch.setattr("balog.analytics.session", lambda *_, **__: pytest.fail("Spark was started"))
+    monkeypatch.chdir(tmp_path)
+
+
 def load(*words: str) -> Result:
     return CliRunner().invoke(main, ["load", *words])
 
@@ -34,25 +42,18 @@ def load(*words: str) -> Result:
         (["x", "--tables", "delta:s3://bucket/tables"], "location has to be a folder on a disk"),
     ],
 )
-def test_wrong_use_is_one_line_before_spark_starts(
-    words: list[str], problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("pyspark", reason="pyspark is not installed")
-    monkeypatch.setattr("balog.analytics.session", lambda *_, **__: pytest.fail("Spark was started"))
-    monkeypatch.chdir(tmp_path)
-    done = load("--tables", str(tmp_path / "tables"), *words)
+@pytest.mark.usefixtures("no_spark")
+def test_wrong_use_is_one_line_before_spark_starts(words: list[str], problem: str) -> None:
+    done = load("--tables", "tables", *words)
     assert done.exit_code == 2, done.output
     [line] = done.stderr.splitlines()
     assert problem in line
 
 
-def test_a_spark_that_cannot_follow_is_one_line_before_it_starts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("pyspark", reason="pyspark is not installed")
-    monkeypatch.setattr("balog.analytics.session", lambda *_, **__: pytest.fail("Spark was started"))
+@pytest.mark.usefixtures("no_spark")
+def test_a_spark_that_cannot_follow_is_one_line_before_it_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("balog.analytics.reading.streaming.planner.find_spec", lambda name: None)
-    done = load(str(tmp_path), "--tables", str(tmp_path / "tables"), "--follow")
+    done = load(".", "--tables", "tables", "--follow")
     assert (done.exit_code, len(done.stderr.splitlines())) == (2, 1)
     assert "a stream needs Spark 4.2 or newer" in done.stderr
 
@@ -68,12 +69,8 @@ def test_a_spark_that_cannot_follow_is_one_line_before_it_starts(
         (["--document", "d.json", "--topics", "local:t", "--table", "click"], "no table 'click' that is loaded"),
     ],
 )
-def test_a_document_s_table_is_asked_for_in_full(
-    words: list[str], problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("pyspark", reason="pyspark is not installed")
-    monkeypatch.setattr("balog.analytics.session", lambda *_, **__: pytest.fail("Spark was started"))
-    monkeypatch.chdir(tmp_path)
+@pytest.mark.usefixtures("no_spark")
+def test_a_document_s_table_is_asked_for_in_full(words: list[str], problem: str) -> None:
     click = {"type": "clickhouse", "name": "click", "sources": ["orders"], "url": "http://localhost:8123"}
     history = {"type": "load", "name": "history", "sources": ["orders"], "to": "tables"}
     Path("d.json").write_text(json.dumps({"tables": [click, history]}))
@@ -92,12 +89,8 @@ def test_a_document_s_table_is_asked_for_in_full(
         ("", "--tables: the tables' place is empty; give a folder"),
     ],
 )
-def test_where_no_tables_can_be_nothing_is_made(
-    place: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("pyspark", reason="pyspark is not installed")
-    monkeypatch.setattr("balog.analytics.session", lambda *_, **__: pytest.fail("Spark was started"))
-    monkeypatch.chdir(tmp_path)
+@pytest.mark.usefixtures("no_spark")
+def test_where_no_tables_can_be_nothing_is_made(place: str, problem: str, tmp_path: Path) -> None:
     (tmp_path / "dump.jsonl").touch()
     done = load("dump.jsonl", "--tables", place)
     assert (done.exit_code, [path.name for path in tmp_path.iterdir()]) == (2, ["dump.jsonl"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 import os
 import struct
@@ -36,13 +35,14 @@ class RealTap:
     """How one tap is run.
 
     Attributes:
+        script: the program's file, if the environment has only its Python.
         by: by ``tap_stream_id`` the replication key of a stream that its catalog leaves to be chosen.
     """
 
-    command: list[str]
     config: dict[str, Any]
     environment: dict[str, str] = field(default_factory=dict)
     by: dict[str, str] = field(default_factory=dict)
+    script: Path | None = None
 
 
 def people() -> list[dict[str, Any]]:
@@ -71,7 +71,7 @@ def installed(name: str, program: str) -> str:
 def _jsonl(folder: Path, postgres: Any) -> Iterator[RealTap]:
     (folder / "people.jsonl").write_text("".join(json.dumps(row) + "\n" for row in people()))
     config = {"path": str(folder / "people.jsonl"), "stream_name": "people", "primary_keys": ["id"]}
-    yield RealTap([installed("tap-jsonl", "tap-jsonl")], config)
+    yield RealTap(config)
 
 
 @contextmanager
@@ -83,7 +83,7 @@ def _weather(folder: Path, postgres: Any) -> Iterator[RealTap]:
         ]
         (folder / f"{year}.jsonl").write_text("".join(json.dumps(day) + "\n" for day in days))
     config = {"source": str(folder / "{year}.jsonl"), "years": [2024, 2025]}
-    yield RealTap([installed("tap-weather", "python"), str(ROOT / "demo" / "tap_weather.py")], config)
+    yield RealTap(config, script=ROOT / "demo" / "tap_weather.py")
 
 
 def _fill(database: Database) -> None:
@@ -101,38 +101,31 @@ def _fill(database: Database) -> None:
 
 @contextmanager
 def _postgres(folder: Path, postgres: Any) -> Iterator[RealTap]:
-    command = installed("tap-postgres", "tap-postgres")
     server: PostgresServer = postgres()
     database = server.database("source_sdk")
     _fill(database)
     config = {**database.config, "filter_schemas": ["public"]}
-    yield RealTap([command], config, by={"public-people": "updated_at"})
+    yield RealTap(config, by={"public-people": "updated_at"})
 
 
 @contextmanager
 def _postgres_pipelinewise(folder: Path, postgres: Any) -> Iterator[RealTap]:
-    command = installed("tap-postgres-pipelinewise", "tap-postgres")
     server: PostgresServer = postgres()
     database = server.database("source_pipelinewise")
     _fill(database)
     config = {**database.config, "port": str(database.port), "dbname": database.name, "filter_schemas": "public"}
     config["default_replication_method"] = "FULL_TABLE"
-    yield RealTap([command], config, by={"public-people": "updated_at"})
+    yield RealTap(config, by={"public-people": "updated_at"})
 
 
 @contextmanager
 def _s3_csv(folder: Path, postgres: Any) -> Iterator[RealTap]:
-    command = installed("tap-s3-csv", "tap-s3-csv")
     with running_moto(folder) as server:
         s3 = bare_client(server.endpoint, "s3")
         where = {"CreateBucketConfiguration": {"LocationConstraint": "eu-central-1"}}
         s3.create_bucket(Bucket="tables", **where)
-        text = io.StringIO()
-        plain = [{key: value for key, value in row.items() if key != "place"} for row in people()]
-        writer = csv.DictWriter(text, list(plain[0]))
-        writer.writeheader()
-        writer.writerows(plain)
-        s3.put_object(Bucket="tables", Key="people/1.csv", Body=text.getvalue().encode())
+        _write_csv(folder / "tables" / "people.csv")
+        s3.put_object(Bucket="tables", Key="people/1.csv", Body=(folder / "tables" / "people.csv").read_bytes())
         table = {"table_name": "people", "search_prefix": "people", "search_pattern": r".*\.csv"}
         config = {
             "start_date": "2020-01-01T00:00:00Z",
@@ -145,7 +138,7 @@ def _s3_csv(folder: Path, postgres: Any) -> Iterator[RealTap]:
         keys = {"AWS_ACCESS_KEY_ID": "only", "AWS_SECRET_ACCESS_KEY": "of-this-test"}
         # It looks for the bucket at AWS first, whatever its config says: let it not get there.
         nowhere = {"HTTPS_PROXY": "http://127.0.0.1:1", "NO_PROXY": "127.0.0.1", "AWS_MAX_ATTEMPTS": "1"}
-        yield RealTap([command], config, {**keys, **nowhere, "AWS_DEFAULT_REGION": "eu-central-1"})
+        yield RealTap(config, {**keys, **nowhere, "AWS_DEFAULT_REGION": "eu-central-1"})
 
 
 class _Api(BaseHTTPRequestHandler):
@@ -214,7 +207,6 @@ def _api() -> Iterator[str]:
 
 @contextmanager
 def _rest_api(folder: Path, postgres: Any) -> Iterator[RealTap]:
-    command = installed("tap-rest-api-msdk", "tap-rest-api-msdk")
     stream = {"name": "people", "path": "/people", "primary_keys": ["id"], "replication_key": "updated_at"}
     with _api() as url:
         config = {
@@ -223,21 +215,19 @@ def _rest_api(folder: Path, postgres: Any) -> Iterator[RealTap]:
             "next_page_token_path": "$.next_page",
             "streams": [{**stream, "records_path": "$.people[*]"}],
         }
-        yield RealTap([command], config)
+        yield RealTap(config)
 
 
 @contextmanager
 def _gitlab_api(folder: Path, postgres: Any) -> Iterator[RealTap]:
-    command = installed("tap-gitlab", "tap-gitlab")
     with _api() as url:
         start = "2020-01-01T00:00:00Z"
         config = {"api_url": f"{url}/api/v4", "private_token": TOKEN, "projects": "1 2", "start_date": start}
-        yield RealTap([command], config)
+        yield RealTap(config)
 
 
 @contextmanager
 def _rest(folder: Path, postgres: Any) -> Iterator[RealTap]:
-    command = installed("tap-rest-api", "tap-rest-api")
     kinds = {"id": "integer", "name": "string", "price": "number", "is_new": "boolean", "place": "integer"}
     properties: dict[str, Any] = {name: {"type": ["null", kind]} for name, kind in kinds.items()}
     properties["updated_at"] = {"type": ["null", "string"], "format": "date-time"}
@@ -254,24 +244,20 @@ def _rest(folder: Path, postgres: Any) -> Iterator[RealTap]:
             "start_datetime": "2020-01-01T00:00:00Z",
             "items_per_page": 100,
         }
-        yield RealTap([command], config)
+        yield RealTap(config)
 
 
 @contextmanager
 def _csv_folder(folder: Path, postgres: Any) -> Iterator[RealTap]:
-    command = installed("tap-csv-folder", "tap-csv-folder")
     _write_csv(folder / "tables" / "people.csv")
-    yield RealTap(
-        [command], {"filesystem": "local", "path": str(folder / "tables"), "read_mode": "one_stream_per_file"}
-    )
+    yield RealTap({"filesystem": "local", "path": str(folder / "tables"), "read_mode": "one_stream_per_file"})
 
 
 @contextmanager
 def _spreadsheets(folder: Path, postgres: Any) -> Iterator[RealTap]:
-    command = installed("tap-spreadsheets", "tap-spreadsheets")
     _write_csv(folder / "tables" / "people.csv")
     file = {"path": str(folder / "tables" / "*.csv"), "format": "csv", "table_name": "people", "primary_keys": ["id"]}
-    yield RealTap([command], {"files": [file]})
+    yield RealTap({"files": [file]})
 
 
 def _write_csv(path: Path) -> None:
@@ -285,18 +271,16 @@ def _write_csv(path: Path) -> None:
 
 @contextmanager
 def _jsonfile(folder: Path, postgres: Any) -> Iterator[RealTap]:
-    command = installed("tap-jsonfile", "tap-jsonfile")
     for number, row in enumerate(people()[:20]):
         (folder / f"{number}.person.json").write_text(json.dumps(row))
-    yield RealTap([command], {"paths": [str(folder / "*.person.json")], "stream_name": "people"})
+    yield RealTap({"paths": [str(folder / "*.person.json")], "stream_name": "people"})
 
 
 @contextmanager
 def _dbf(folder: Path, postgres: Any) -> Iterator[RealTap]:
-    command = installed("tap-dbf", "tap-dbf")
     (folder / "tables").mkdir()
     (folder / "tables" / "people.dbf").write_bytes(_dbf_table())
-    yield RealTap([command], {"path": str(folder / "tables" / "people.dbf")})
+    yield RealTap({"path": str(folder / "tables" / "people.dbf")})
 
 
 def _dbf_table() -> bytes:
@@ -310,7 +294,6 @@ def _dbf_table() -> bytes:
 
 @contextmanager
 def _geo(folder: Path, postgres: Any) -> Iterator[RealTap]:
-    command = installed("tap-geo", "tap-geo")
     features = [
         {
             "type": "Feature",
@@ -321,22 +304,20 @@ def _geo(folder: Path, postgres: Any) -> Iterator[RealTap]:
     ]
     (folder / "people.geojson").write_text(json.dumps({"type": "FeatureCollection", "features": features}))
     file = {"paths": [str(folder / "people.geojson")], "table_name": "people", "primary_keys": ["id"]}
-    yield RealTap([command], {"files": [{**file, "expose_fields": ["id", "name"]}]})
+    yield RealTap({"files": [{**file, "expose_fields": ["id", "name"]}]})
 
 
 @contextmanager
 def _dimdate(folder: Path, postgres: Any) -> Iterator[RealTap]:
-    command = installed("tap-dimdate", "tap-dimdate")
-    yield RealTap([command], {"start_date": "2026-01-01", "end_date": "2026-03-31"})
+    yield RealTap({"start_date": "2026-01-01", "end_date": "2026-03-31"})
 
 
 @contextmanager
 def _feed(folder: Path, postgres: Any) -> Iterator[RealTap]:
-    command = installed("tap-feed", "tap-feed")
     with _api() as url:
         fields = {"feed_fields": ["title"], "feed_entry_fields": ["id", "title", "link"]}
         config = {"feed_urls": [f"{url}/feed"], **fields, "feed_entry_replication_key": "published"}
-        yield RealTap([command], {**config, "start_date": "2020-01-01T00:00:00Z"})
+        yield RealTap({**config, "start_date": "2020-01-01T00:00:00Z"})
 
 
 def _feed_page() -> bytes:
@@ -350,7 +331,6 @@ def _feed_page() -> bytes:
 
 @contextmanager
 def _singer_jsonl(folder: Path, postgres: Any) -> Iterator[RealTap]:
-    command = installed("tap-singer-jsonl", "tap-singer-jsonl")
     properties = {"id": {"type": "integer"}, "name": {"type": ["null", "string"]}}
     schema = {"type": "object", "properties": properties}
     messages: list[dict[str, Any]] = [
@@ -360,7 +340,7 @@ def _singer_jsonl(folder: Path, postgres: Any) -> Iterator[RealTap]:
         messages.append({"type": "RECORD", "stream": "people", "record": {"id": row["id"], "name": row["name"]}})
     messages.append({"type": "STATE", "value": {}})
     (folder / "people.singer").write_text("".join(json.dumps(message) + "\n" for message in messages))
-    yield RealTap([command], {"source": "local", "local": {"folders": [str(folder)]}})
+    yield RealTap({"source": "local", "local": {"folders": [str(folder)]}})
 
 
 TAPS = {
@@ -398,11 +378,12 @@ def prepared(name: str, folder: Path, postgres: Any) -> Iterator[tuple[list[str]
         postgres: called for a running server by those that need one.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    program = installed(name, {"tap-postgres-pipelinewise": "tap-postgres", "tap-weather": "python"}.get(name, name))
     with (TAPS | MORE_TAPS)[name](folder, postgres) as tap:
         (folder / "config.json").write_text(json.dumps(tap.config))
         clean = environment_without("BALOG_", "AWS_")
         clean["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), clean["PATH"]])
-        command = [*tap.command, "--config", str(folder / "config.json")]
+        command = [program, *([str(tap.script)] if tap.script else []), "--config", str(folder / "config.json")]
         if tap.by:
             (folder / "catalog.json").write_text(json.dumps(_chosen(command, clean | tap.environment, tap.by)))
             command += ["--catalog", str(folder / "catalog.json")]

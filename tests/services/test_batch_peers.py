@@ -6,8 +6,6 @@ it.
 
 import gzip
 import json
-import os
-import subprocess
 from collections.abc import Iterable
 from decimal import Decimal
 from pathlib import Path
@@ -20,6 +18,7 @@ from balog.broker.batches.reader import BatchReader
 from balog.broker.batches.writer import BatchWriter
 from balog.broker.editor import Chain, Editor
 from balog.singer import BatchMessage, parse
+from tests.programs import environment_without, run_program
 from tests.services.servers.s3 import running_s3
 from tests.services.test_taps_on_balog import environment_with
 
@@ -112,10 +111,8 @@ def pipelinewise(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(*command: str | Path, cwd: Path, input: bytes = b"") -> bytes:
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(("BALOG_", "SINGER_"))}
-    done = subprocess.run(command, cwd=cwd, env=environment, input=input, capture_output=True, timeout=120)
-    assert done.returncode == 0, done.stderr.decode()
-    return done.stdout
+    variables = environment_without("BALOG_", "SINGER_")
+    return run_program(*command, cwd=cwd, env=variables, feed=input.decode()).stdout.encode()
 
 
 def through(stream: bytes, **config: Any) -> bytes:

@@ -5,6 +5,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -194,21 +195,12 @@ class TestMaking:
         assert found["VisibilityTimeout"] == "77"
 
     def test_several_publishers_may_make_it_at_once(self, server: SqsServer, home: Topics, name: str) -> None:
-        failures: list[Exception] = []
-
         def publish(number: int) -> None:
-            try:
-                with open_topics(server.url) as other:
-                    other.topic(name).publish(messages(f"m{number}"))
-            except Exception as error:
-                failures.append(error)
+            with open_topics(server.url) as other:
+                other.topic(name).publish(messages(f"m{number}"))
 
-        threads = [threading.Thread(target=publish, args=(number,)) for number in range(6)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert failures == []
+        with ThreadPoolExecutor(6) as pool:
+            list(pool.map(publish, range(6)))
         assert sorted(ids(take(home.topic(name), 6))) == [f"m{number}" for number in range(6)]
 
 

@@ -3,9 +3,11 @@
 import http.client
 import os
 import signal
+import subprocess
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -30,6 +32,16 @@ async def burst(count: int):
     for number in range(count):
         log.info("burst", payload={"n": number})
 """
+
+
+@contextmanager
+def serving(folder: Path, port: int, command: list[str], **more: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a server, from when it answers until it has ended by SIGTERM."""
+    with running(folder, *command, **more) as server:
+        wait_for(lambda: is_up(port))
+        yield server
+        server.terminate()
+        server.wait(30)
 
 
 def ask_many(port: int, count: int) -> dict[int, str]:
@@ -60,11 +72,9 @@ class TestGunicorn:
             settings = tmp_path / "gunicorn.conf.py"
             settings.write_text(settings.read_text().replace("preload_app = True", "preload_app = False"))
         port = free_port()
-        with running(tmp_path, *self.command(port, "--max-requests=12", "--max-requests-jitter=3")) as server:
-            wait_for(lambda: is_up(port))
+        with serving(tmp_path, port, self.command(port, "--max-requests=12", "--max-requests-jitter=3")) as server:
             ids = ask_many(port, 60)
-            server.terminate()
-            assert server.wait(30) == 0
+        assert server.returncode == 0
         check(tmp_path, ids)
         found = file_events(tmp_path)
         processes, runs = set(contexts(found, "process")), set(contexts(found, "run_id"))
@@ -75,12 +85,10 @@ class TestGunicorn:
     def test_a_worker_that_times_out_delivers_what_it_logged(self, tmp_path: Path) -> None:
         write_page_files("log-in-flask.md", tmp_path, "shop.py", "gunicorn.conf.py")
         port = free_port()
-        with running(tmp_path, *self.command(port, "--timeout=1")) as server:
-            wait_for(lambda: is_up(port))
+        with serving(tmp_path, port, self.command(port, "--timeout=1")) as server:
             with pytest.raises((OSError, http.client.HTTPException)):
                 get(port, "/wait/60.0")
-            server.terminate()
-            assert server.wait(30) == 0
+        assert server.returncode == 0
         waiting, request = logged(tmp_path)
         assert (waiting.header.channel, request.header.level) == ("shop.waiting", "ERROR")
         assert request.payload["exception"]["type"] == "SystemExit"
@@ -95,11 +103,8 @@ class TestUvicorn:
         write_page_files("log-in-fastapi.md", tmp_path, "api.py")
         port = free_port()
         command = self.command(port, "--workers", workers)
-        with running(tmp_path, *command, BALOG_RUN_ID="deploy-7") as server:
-            wait_for(lambda: is_up(port))
+        with serving(tmp_path, port, command, BALOG_RUN_ID="deploy-7") as server:
             ids = ask_many(port, 60)
-            server.terminate()
-            server.wait(30)
         check(tmp_path, ids)
         found = file_events(tmp_path)
         assert set(contexts(found, "run_id")) == {"deploy-7"}
@@ -111,18 +116,14 @@ class TestUvicorn:
         with (tmp_path / "api.py").open("a") as program:
             program.write(BURST)
         port = free_port()
-        with running(tmp_path, *self.command(port, "--workers", workers)) as server:
-            wait_for(lambda: is_up(port))
+        with serving(tmp_path, port, self.command(port, "--workers", workers)):
             get(port, "/burst/1000")
-            server.terminate()
-            server.wait(30)
         assert len(on_channel(logged(tmp_path), "api.burst")) == 1000
 
     def test_a_worker_that_ends_is_replaced_and_loses_nothing(self, tmp_path: Path) -> None:
         write_page_files("log-in-fastapi.md", tmp_path, "api.py")
         port = free_port()
-        with running(tmp_path, *self.command(port, "--workers", "2", "--limit-max-requests", "20")) as server:
-            wait_for(lambda: is_up(port))
+        with serving(tmp_path, port, self.command(port, "--workers", "2", "--limit-max-requests", "20")):
             ids: dict[int, str] = {}
 
             def is_replaced() -> bool:
@@ -132,15 +133,12 @@ class TestUvicorn:
                 return len(set(contexts(file_events(tmp_path), "process"))) >= 3
 
             wait_for(is_replaced)
-            server.terminate()
-            server.wait(30)
         check(tmp_path, ids)
 
     def test_a_reload_delivers_what_the_old_code_logged(self, tmp_path: Path) -> None:
         write_page_files("log-in-fastapi.md", tmp_path, "api.py")
         port, program = free_port(), tmp_path / "api.py"
-        with running(tmp_path, *self.command(port, "--reload", "--reload-delay=0.1")) as server:
-            wait_for(lambda: is_up(port))
+        with serving(tmp_path, port, self.command(port, "--reload", "--reload-delay=0.1")):
             before = {number: get(port, f"/orders/{number}")[2] for number in range(5)}
             program.write_text(program.read_text().replace('"order"', '"ordered"'))
             os.utime(program, (2**31 - 1, 2**31 - 1))
@@ -155,8 +153,6 @@ class TestUvicorn:
                 return bool(on_channel(file_events(tmp_path), "api.ordered"))
 
             wait_for(is_reloaded)
-            server.terminate()
-            server.wait(30)
         check(tmp_path, before | after)
         assert len(set(contexts(file_events(tmp_path), "process"))) == 2
 

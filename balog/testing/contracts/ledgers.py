@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -77,11 +77,8 @@ class LedgerContract:
                 ledger.record("g", [LedgerEntry(f"LG{number}", name)])
                 ledger.known("g", [f"LG{number}"])
 
-        threads = [threading.Thread(target=work, args=(f"c{number}",)) for number in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(work, [f"c{number}" for number in range(4)]))
         every = {f"c{number}": "" for number in range(4)}
         assert ledger.known("g", [f"LG{number}" for number in range(20)]) == {f"LG{n}": every for n in range(20)}
 
