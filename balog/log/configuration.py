@@ -65,8 +65,9 @@ def configure(
 
     Args:
         output: ``singer`` (LOG messages on stdout), ``stderr`` (JSON lines), ``console`` (lines for people),
-            ``logging`` (the standard library's handlers), a callable (called with each ``Event``), a URL such as
-            ``file:app.jsonl`` or ``local:topics?topic=events``, a sink's config; or a list of these, each also as
+            ``logging`` (the standard library's handlers), a callable (called with each ``Event``), a text or binary
+            stream (JSON lines), a URL such as ``file:app.jsonl`` or
+            ``local:topics?topic=events``, a sink's config; or a list of these, each also as
             ``{"to": …, "level": …, "where": …}``. Default: ``BALOG_OUTPUT`` (separated by commas), else ``console`` if
             stderr is a terminal and ``stderr`` if it is not.
         config: a JSON file with these names as keys, or a ``.env`` file with lines ``BALOG_OUTPUT=…``. Default:

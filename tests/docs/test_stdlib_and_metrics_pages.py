@@ -14,7 +14,7 @@ from tests.documentation import Block, page_text, run_block, run_task
 @pytest.mark.parametrize(
     ("page", "written"),
     [
-        ("stdlib-records.md", [["requests"]]),
+        ("stdlib-records.md", [["tap-users.requests"]]),
         ("metrics.md", [["python.metric"] * 3, ["python.metric"] * 3]),
     ],
 )

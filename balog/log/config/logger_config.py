@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Protocol
 
 import msgspec
 from msgspec import Meta, Struct
@@ -18,7 +18,15 @@ from balog.log.levels import Pattern
 from balog.log.outputs import LogOutput
 from balog.log.outputs.objects import ObjectName, is_object
 
-Where = str | Mapping[str, Any] | Callable[[Event], object] | LogOutput
+
+class Writable(Protocol):
+    """A text or binary stream."""
+
+    def write(self, data: Any, /) -> object:
+        """Write a line."""
+
+
+Where = str | Mapping[str, Any] | Callable[[Event], object] | Writable | LogOutput
 
 
 _VARIABLES = ("BALOG_CONFIG", "BALOG_OUTPUT", "BALOG_LEVEL")

@@ -1,6 +1,7 @@
 import io
 import json
 import logging
+import tempfile
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from pathlib import Path
@@ -15,6 +16,7 @@ from balog.log.outputs.stdlib import find_logger
 from balog.log.stdlib import EventFormatter, EventHandler, install
 from tests.stand_ins.log_outputs import Lines
 from tests.stand_ins.programs import run_python
+from tests.waiting import run_threads
 
 
 class Records(logging.Handler):
@@ -92,6 +94,17 @@ class TestCallable:
 
         assert "hunter22" not in str(events[0].payload)
 
+    def test_level_and_where_apply(self) -> None:
+        """As for any other output."""
+        errors: list[Event] = []
+        users: list[Event] = []
+        configure([{"to": errors.append, "level": "ERROR"}, {"to": users.append, "where": "channel = 'users'"}])
+        get_logger("users").info("x")
+        get_logger("orders").error("x")
+
+        assert [event.header.channel for event in errors] == ["orders"]
+        assert [event.header.channel for event in users] == ["users"]
+
     def test_one_that_raises_costs_its_own_event(self, capsys: pytest.CaptureFixture[str]) -> None:
         """One line reports it; the other outputs go on."""
         events: list[Event] = []
@@ -119,14 +132,92 @@ class TestCallable:
         assert [event.header.channel for event in events] == ["inner", "a"]
 
 
-class TestRefusals:
-    def test_classes_and_streams_are_refused(self, tmp_path: Path) -> None:
-        """In one line, also for a stream that could be read as a list of lines."""
+class TestStream:
+    def test_text(self) -> None:
+        """One JSON line an event."""
+        stream = io.StringIO()
+        configure(stream)
+        get_logger("a").info("é\n")
+        get_logger("b").info("y")
+
+        lines = stream.getvalue().splitlines()
+        assert [decode(line).header.channel for line in lines] == ["a", "b"]
+        assert decode(lines[0]).payload["message"] == "é\n"
+
+    def test_binary(self) -> None:
+        """Bytes, in memory as in a file."""
+        stream = io.BytesIO()
+        configure(stream)
+        get_logger("a").info("é")
+
+        assert decode(stream.getvalue()).payload["message"] == "é"
+
+    @pytest.mark.parametrize("mode", ["w", "wb", "a", "ab"])
+    def test_files_of_any_mode_stay_open(self, mode: str, tmp_path: Path) -> None:
+        """Each line is flushed; the program closes its file itself."""
+        with (tmp_path / "a").open(mode) as stream:
+            configure(stream)
+            get_logger("a").info("x")
+            assert len((tmp_path / "a").read_bytes().splitlines()) == 1
+            configure([])
+            assert not stream.closed
+
+    def test_an_unbuffered_file_and_a_temporary_one(self, tmp_path: Path) -> None:
+        """Raw streams and wrappers of the standard library."""
+        with (tmp_path / "a").open("wb", buffering=0) as raw, tempfile.NamedTemporaryFile() as temporary:
+            configure([raw, {"to": temporary, "level": "ERROR"}])
+            get_logger("a").info("x" * 100_000)
+            get_logger("a").error("y")
+            assert len((tmp_path / "a").read_bytes().splitlines()) == 2
+            assert len(Path(temporary.name).read_bytes().splitlines()) == 1
+
+    def test_an_object_with_only_write(self) -> None:
+        """It receives text."""
+
+        class Stream:
+            def __init__(self) -> None:
+                self.lines: list[str] = []
+
+            def write(self, text: str) -> None:
+                self.lines.append(text)
+
+        stream = Stream()
+        configure(stream)
+        get_logger("a").info("x")
+
+        assert decode(stream.lines[0]).payload["message"] == "x"
+
+    def test_lines_of_threads_stay_whole(self) -> None:
+        """Each line is one write under a lock."""
+        stream = io.StringIO()
+        configure(stream)
+
+        def log() -> None:
+            for number in range(200):
+                get_logger("a").info("x" * number)
+
+        run_threads(*[log] * 4)
+
+        assert len([decode(line) for line in stream.getvalue().splitlines()]) == 800
+
+    def test_one_that_the_program_has_closed_loses_events_only(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """One line reports it."""
+        stream = io.StringIO()
+        configure(stream)
+        stream.close()
+        get_logger("a").info("x")
+        get_logger("a").info("x")
+
+        assert capsys.readouterr().err.count("closed") == 1
+
+    def test_wrong_objects_are_refused(self, tmp_path: Path) -> None:
+        """A class, a closed stream and one for reading."""
+        (tmp_path / "a").write_text("")
         closed = io.StringIO()
         closed.close()
-        with (tmp_path / "a").open("w+") as file:
-            for wrong in (io.StringIO, io.StringIO(), [io.BytesIO()], file, [file], {"to": closed}, [io.BytesIO]):
-                with pytest.raises(ConfigError, match=r"configure\(output=…\): output \w+ is a (stream|class); pass"):
+        with (tmp_path / "a").open() as reading:
+            for wrong in (io.StringIO, closed, reading, [io.BytesIO], {"to": closed}):
+                with pytest.raises(ConfigError, match=r"configure\(output=…\): "):
                     configure(wrong)  # type: ignore[arg-type]
 
     @pytest.mark.parametrize("wrong", [42, [42], {"to": 42}, [None], object()])
