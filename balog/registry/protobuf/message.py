@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any
 
 import msgspec
@@ -52,9 +53,10 @@ class CompiledMessage:
         self._decode, self._encode = msgspec.json.Decoder().decode, msgspec.json.Encoder().encode
         names = {field.json_name for field in descriptor.fields}
         self._type_fields = [name for name in descriptors.TYPE_FIELDS if name not in names]
-        self._widest = max(
-            sum(not field.has_presence for field in here.fields) for here in descriptors.reachable_messages(descriptor)
-        )
+        self._widths = {
+            here.full_name: sum(not field.has_presence for field in here.fields)
+            for here in descriptors.reachable_messages(descriptor)
+        }
         self._own = [name for name in descriptors.TYPE_FIELDS if name in names]
 
     def worst_seconds(self, payload: bytes) -> float:
@@ -117,7 +119,7 @@ class CompiledMessage:
         found = _missing_fields(message) or _find_unknown_fields(message, wire)
         if found:
             raise EventError(found[0][1], json_path(found[0][0]))
-        if len(wire) // 2 * self._widest > MAX_DEFAULTS and _has_more_defaults(message, MAX_DEFAULTS):
+        if len(wire) // 2 * max(self._widths.values()) > MAX_DEFAULTS and self._has_too_many_defaults(message):
             raise EventError(f"more than {MAX_DEFAULTS:,} fields, most of them empty")
         try:
             document = json_format.MessageToDict(message, always_print_fields_with_no_presence=True)
@@ -130,6 +132,14 @@ class CompiledMessage:
             if not document.get(name):
                 document.pop(name, None)
         return message, document
+
+    def _has_too_many_defaults(self, message: Any) -> bool:
+        """Return whether a message and its nested messages have more fields without presence than may be written.
+
+        Each of them is written, although two bytes on the wire are enough for a message with any number of fields.
+        """
+        widths = (self._widths.get(here.DESCRIPTOR.full_name, 0) for _, here in descriptors.walk(message))
+        return any(total > MAX_DEFAULTS for total in accumulate(widths))
 
     def _broken(self, message: Any) -> list[tuple[Steps, str]]:
         if missing := _missing_fields(message):
@@ -201,23 +211,6 @@ def _missing_fields(message: Any) -> list[tuple[Steps, str]]:
         for field in here.DESCRIPTOR.fields
         if field.is_required and not here.HasField(field.name)
     ]
-
-
-def _has_more_defaults(message: Any, most: int) -> bool:
-    """Return whether a message and its nested messages have more than ``most`` fields without presence.
-
-    Each of them is written, although two bytes on the wire are enough for an empty message with any number of fields.
-    """
-    count = 0
-    sizes: dict[str, int] = {}
-    for _, here in descriptors.walk(message):
-        name = here.DESCRIPTOR.full_name
-        if name not in sizes:
-            sizes[name] = sum(not field.has_presence for field in here.DESCRIPTOR.fields)
-        count += sizes[name]
-        if count > most:
-            return True
-    return False
 
 
 def _unknown_reason(message: Any, found: Any) -> str:

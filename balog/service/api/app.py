@@ -138,12 +138,8 @@ def _check_is_local(scope: Scope) -> None:
 
     A browser sends the page's site in ``Origin``, and the name that it used for this machine in ``Host``.
     """
-    host = origin = ""
-    for name, value in scope["headers"]:
-        if name == b"host":
-            host = value.decode("latin-1")
-        elif name == b"origin":
-            origin = value.decode("latin-1")
+    headers = dict(scope["headers"])
+    host, origin = (headers.get(name, b"").decode("latin-1") for name in (b"host", b"origin"))
     if not host:
         return
     try:

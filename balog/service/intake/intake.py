@@ -68,20 +68,15 @@ class EventIntake:
 
     Args:
         topics: the topics.
-        document: its streams route the events.
         fallback: stores events while the topics fail; None rejects them instead.
         in_flight_bytes: limit of events that are not durable yet.
         timeout: seconds for a backend to answer.
         notify: takes a line for people when events begin to go to the fallback, and when it is empty again.
-
-    Raises:
-        ConfigError: an expression of the document's streams is not valid.
     """
 
     def __init__(
         self,
         topics: Topics,
-        document: ControlDocument | None = None,
         *,
         fallback: Fallback | None = None,
         in_flight_bytes: int = 64 << 20,
@@ -103,7 +98,7 @@ class EventIntake:
         self._backlog_error = ""
         self._backlog_task: asyncio.Task[None] | None = None
         self._dots = not topics.url.startswith("sqs:")
-        self.apply(document or ControlDocument())
+        self.apply(ControlDocument())
 
     def apply(self, document: ControlDocument) -> None:
         """Use the streams of another document from the next request on. Thread-safe.

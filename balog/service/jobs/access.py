@@ -7,6 +7,7 @@ could send any file or variable of the host to any server.
 
 from __future__ import annotations
 
+import glob
 import os
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
@@ -65,7 +66,7 @@ def access_for(document: ControlDocument) -> DocumentAccess:
     secrets = [secret for part in (*document.tables, *document.callbacks) for _, secret in _secrets(part)]
     files = [secret.file for secret in secrets if secret.file is not None]
     return DocumentAccess(
-        variables=tuple(_literal(secret.env) for secret in secrets if secret.env is not None),
+        variables=tuple(glob.escape(secret.env) for secret in secrets if secret.env is not None),
         folders=tuple(os.path.dirname(os.path.realpath(file)) for file in files),
         networks=("0.0.0.0/0", "::/0"),
         clusters=tuple(table.proxy for table in document.tables if isinstance(table, YTsaurusTable)),
@@ -74,7 +75,7 @@ def access_for(document: ControlDocument) -> DocumentAccess:
 
 def _secret_problems(part: Any, access: DocumentAccess, place: str) -> Iterator[ConfigError]:
     for path, secret in _secrets(part):
-        if secret.env is not None and not any(fnmatchcase(secret.env, glob) for glob in access.variables):
+        if secret.env is not None and not any(fnmatchcase(secret.env, pattern) for pattern in access.variables):
             yield ConfigError(
                 f"the service's settings do not list the variable {secret.env[:100]}; the operator may add it: "
                 f"{_SETTING}.variables",
@@ -122,10 +123,6 @@ def _address_problems(url: str, networks: Networks, place: str) -> Iterator[Conf
             f"is an address of {kind}; the service's settings list no such network: {_SETTING}.networks",
             path=f"{place}.url",
         )
-
-
-def _literal(name: str) -> str:
-    return "".join(f"[{char}]" if char in "*?[" else char for char in name)
 
 
 def source_problems(document: ControlDocument, topics: Topics) -> Iterator[ConfigError]:

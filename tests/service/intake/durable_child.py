@@ -16,7 +16,6 @@ from typing import Any
 
 from balog.common.errors import TopicError
 from balog.event import Event, encode
-from balog.service.document import ControlDocument
 from balog.service.intake import drain, topic_writer
 from balog.service.intake.fallback import open_fallback
 from balog.service.intake.intake import EventIntake
@@ -85,7 +84,7 @@ async def send(intake: EventIntake, client: int, numbers: "itertools.count[int]"
 
 async def main() -> None:
     home = open_topics(f"local:{folder}/topics")
-    intake = EventIntake(home, ControlDocument(), fallback=open_fallback(f"local:{folder}/fallback", home.url))
+    intake = EventIntake(home, fallback=open_fallback(f"local:{folder}/fallback", home.url))
     await intake.start()
     await asyncio.gather(*[send(intake, client, itertools.count(first)) for client in range(CLIENTS)])
 

@@ -83,11 +83,10 @@ async def test_what_is_acked_is_in_its_topic_in_the_order_of_sending(home, intak
     assert home.topic("order").peek(1)[0].key == "r"
 
 
-async def test_an_event_may_have_a_topic_whatever_the_document_says(home):
-    async with running(home, document=ControlDocument(streams=(EventStream(name="all"),))) as intake:
-        one = accepted()
-        placed = await intake.put([one._replace(topic="failed_events"), accepted(1)])
-        assert [(p.stream, p.topic) for p in placed] == [("failed_events", "failed_events"), ("all", "all")]
+async def test_an_event_may_have_a_topic_whatever_the_document_says(intake):
+    intake.apply(ControlDocument(streams=(EventStream(name="all"),)))
+    placed = await intake.put([accepted()._replace(topic="failed_events"), accepted(1)])
+    assert [(p.stream, p.topic) for p in placed] == [("failed_events", "failed_events"), ("all", "all")]
 
 
 async def test_what_waits_goes_together(home, intake):
