@@ -127,11 +127,9 @@ def _read(place: str, source: str, *, is_optional: bool) -> _Fields:
         with open(place, "rb") as file:
             # Raw values keep numbers that msgspec cannot decode, such as integers of 20 digits.
             return msgspec.json.decode(file.read(), type=_Fields)
-    except FileNotFoundError:
-        if is_optional:
-            return {}
-        raise ConfigError("cannot be read: there is no such file", source) from None
     except OSError as error:
+        if is_optional and isinstance(error, FileNotFoundError):
+            return {}
         raise ConfigError(f"cannot be read: {error.strerror}", source) from None
     except msgspec.DecodeError:
         raise ConfigError("is not a JSON object; no credential can be stored in it", source) from None
