@@ -3,9 +3,10 @@ import os
 import pytest
 
 from balog.common.errors import ConfigError, MessageError, MissingExtraError, TopicError
-from balog.event import Event, encode
-from balog.sinks import Delivery, SinkError
+from balog.event import Event
+from balog.sinks import SinkError
 from balog.sinks.topic import TopicSinkConfig
+from tests.stand_ins.batches import deliver, numbered
 
 
 def build(folder):
@@ -22,8 +23,7 @@ def test_a_probe_makes_nothing_and_delivers_nothing(tmp_path):
 
 def test_a_probe_of_a_topic_that_is_there_reads_it(tmp_path):
     sink = build(tmp_path)
-    event = Event.new("a.b", {"n": 1})
-    sink.write([Delivery(event, encode(event))])
+    sink.write(numbered(1))
     sink.probe()
     sink.close()
     (file,) = tmp_path.glob("*.sqlite")
@@ -81,7 +81,7 @@ def elsewhere(monkeypatch):
 def write(config, *events):
     sink = config.build()
     sink.open()
-    sink.write([Delivery(event, encode(event)) for event in events])
+    sink.write(deliver(*events))
     sink.close()
 
 
