@@ -214,16 +214,21 @@ def test_while_the_store_is_away_what_was_listed_holds_on(registry: Registry, mo
     assert registry.problem == ""
 
 
-def test_a_file_that_is_no_schema_is_told_when_it_is_used(tmp_path: Path) -> None:
+def test_a_file_that_is_no_schema_is_told_when_it_is_used_and_found_out_once(tmp_path: Path, monkeypatch: Any) -> None:
     (tmp_path / "order").mkdir()
-    (tmp_path / "order" / "1.0.0.json").write_text('{"type": "strin"}')
-    (tmp_path / "order" / "README.md").write_text("…")
-    (tmp_path / "order" / "draft.json").write_text("{}")
+    for name, text in {"1.0.0.json": '{"type": "strin"}', "README.md": "…", "draft.json": "{}"}.items():
+        (tmp_path / "order" / name).write_text(text)
     registry = open_registry(str(tmp_path))
+    tried = []
+    monkeypatch.setattr(
+        "balog.registry.registry.make_validator", lambda schema: tried.append(schema) or make_validator(schema)
+    )
 
     assert registry.versions("order") == ["1.0.0"]
-    with pytest.raises(InvalidSchemaError, match=r"order/1\.0\.0: \$\.type: not a JSON Schema"):
-        registry.validator("order")
+    for _ in range(3):
+        with pytest.raises(InvalidSchemaError, match=r"^order/1\.0\.0: \$\.type: not a JSON Schema"):
+            registry.validator("order")
+    assert len(tried) == 1
 
 
 def test_a_change_by_hand_to_the_same_size_is_read_again(place: str) -> None:
@@ -234,22 +239,6 @@ def test_a_change_by_hand_to_the_same_size_is_read_again(place: str) -> None:
     open_storage(f"{place}/order").write(b'{"type": "object", "required": ["b"]}', "1.0.0.json")
 
     assert [fault.reason for fault in registry.validator("order").check(b"{}")] == ['"b" is a required property']
-
-
-def test_what_is_no_schema_is_found_out_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "order").mkdir()
-    (tmp_path / "order" / "1.0.0.json").write_text('{"type": 1}')
-    registry = open_registry(str(tmp_path))
-    tried = []
-    monkeypatch.setattr(
-        "balog.registry.registry.make_validator", lambda schema: tried.append(schema) or make_validator(schema)
-    )
-
-    for _ in range(3):
-        with pytest.raises(InvalidSchemaError, match=r"^order/1\.0\.0: \$\.type: "):
-            registry.validator("order")
-
-    assert len(tried) == 1
 
 
 def test_what_is_deleted_while_it_is_listed_does_not_empty_the_registry(registry: Registry, monkeypatch: Any) -> None:

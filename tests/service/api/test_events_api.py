@@ -222,27 +222,21 @@ def test_another_path_or_method_is_refused_in_the_one_form(service):
     assert service.ask("POST", "/health").status == 405
 
 
-def test_a_deleted_schema_is_unknown_as_soon_as_it_is_looked_for(tmp_path: Path):
-    put_schema(tmp_path / "schemas", "tmp", "1.0.0", {"type": "object"})
-    with serving(tmp_path) as asked:
-        assert asked.post({"cls_type": "tmp", "version": "1.0.0"})[0] == 202
-        (tmp_path / "schemas" / "tmp" / "1.0.0.json").unlink()
-        asked.service.registry.refresh()
-        asked.service.reader.forget()
-
-        status, answer = asked.post({"cls_type": "tmp", "version": "1.0.0"})
-
-    assert status == 422
-    assert "knows no type 'tmp'" in answer["items"][0]["problems"][0]["reason"]
-
-
-def test_a_new_version_is_taken_at_once(tmp_path: Path):
+def test_a_new_version_is_taken_at_once_and_a_deleted_one_is_unknown_as_soon_as_it_is_looked_for(tmp_path: Path):
+    event = {"cls_type": "new", "version": "1.0.0"}
     with serving(tmp_path) as asked:
         asked.service.registry._listing._max_age = 0  # the second that a miss is remembered
-        assert asked.post({"cls_type": "new", "version": "1.0.0"})[0] == 422
+        assert asked.post(event)[0] == 422
         put_schema(tmp_path / "schemas", "new", "1.0.0", {"type": "object"})
+        assert asked.post(event)[0] == 202
+        asked.service.registry._listing._max_age = float("inf")
+        (tmp_path / "schemas" / "new" / "1.0.0.json").unlink()
+        asked.service.registry.refresh()
+        asked.service.reader.forget()
+        status, answer = asked.post(event)
 
-        assert asked.post({"cls_type": "new", "version": "1.0.0"})[0] == 202
+    assert status == 422
+    assert "knows no type 'new'" in answer["items"][0]["problems"][0]["reason"]
 
 
 def test_a_registry_that_hangs_holds_up_nobody_whose_types_are_known(tmp_path: Path):
