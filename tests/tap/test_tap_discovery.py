@@ -83,6 +83,11 @@ def selected(catalog: dict[str, Any], *names: str, **metadata: Any) -> dict[str,
     return catalog
 
 
+def discovered(capture: Any, tap: Tap, *names: str, **metadata: Any) -> dict[str, Any]:
+    """Return the catalog that a tap discovers, with a selection."""
+    return selected(json.loads(Ran(capture, tap, "--discover").out), *names, **metadata)
+
+
 class TestFound:
     def test_the_catalog_has_declared_and_found_streams(self, capfd: Any) -> None:
         ran = Ran(capfd, make(Source("orders", "people")), "--discover")
@@ -100,7 +105,7 @@ class TestFound:
 
     def test_a_catalog_of_declared_streams_needs_no_call(self, capfd: Any, tmp_path: Path) -> None:
         tap = make(Source("orders"))
-        catalog = selected(json.loads(Ran(capfd, tap, "--discover").out), "declared")
+        catalog = discovered(capfd, tap, "declared")
         tap.calls.clear()  # type: ignore[attr-defined]
 
         ran = Ran(capfd, tap, "--catalog", written(tmp_path, catalog))
@@ -109,9 +114,9 @@ class TestFound:
 
     def test_a_catalog_that_selects_a_found_stream_calls_with_its_name(self, capfd: Any, tmp_path: Path) -> None:
         tap = make(Source("orders", "people"))
-        catalog = selected(json.loads(Ran(capfd, tap, "--discover").out), "people")
+        path = written(tmp_path, discovered(capfd, tap, "people"))
 
-        ran = Ran(capfd, tap, "--catalog", written(tmp_path, catalog))
+        ran = Ran(capfd, tap, "--catalog", path)
 
         assert {name for name, _ in ids(ran)} == {"people"}
         assert tap.calls == [None, {"people"}]  # type: ignore[attr-defined]
@@ -119,8 +124,8 @@ class TestFound:
     def test_a_reader_needs_no_call_and_obeys_the_users_replication_key(self, capfd: Any, tmp_path: Path) -> None:
         source = Source("orders", "people")
         tap = make(source, reader=Table)
-        catalog = selected(json.loads(Ran(capfd, tap, "--discover").out), "orders", replication_key="changed")
-        path = written(tmp_path, selected(catalog, "orders", replication_method="INCREMENTAL"))
+        chosen = {"replication_key": "changed", "replication_method": "INCREMENTAL"}
+        path = written(tmp_path, discovered(capfd, tap, "orders", **chosen))
         state = written(tmp_path, {"bookmarks": {"orders": {"changed": 3}}}, "state.json")
 
         ran = Ran(capfd, tap, "--catalog", path, "--state", state)
@@ -131,10 +136,10 @@ class TestFound:
 
     def test_a_state_of_streams_that_were_not_looked_for_is_accepted(self, capfd: Any, tmp_path: Path) -> None:
         tap = make(Source("orders", "people"), reader=Table)
-        catalog = selected(json.loads(Ran(capfd, tap, "--discover").out), "orders")
+        path = written(tmp_path, discovered(capfd, tap, "orders"))
         state = written(tmp_path, {"bookmarks": {"old": {"changed": 3}}}, "state.json")
 
-        assert Ran(capfd, tap, "--catalog", written(tmp_path, catalog), "--state", state).code == 0
+        assert Ran(capfd, tap, "--catalog", path, "--state", state).code == 0
 
     def test_functions_are_readers_and_arguments_too(self, capfd: Any, tap: Tap) -> None:
         def read(config: Any, context: Any) -> Any:
@@ -188,7 +193,7 @@ class TestFailures:
 
     def test_a_failure_is_why_the_catalogs_streams_are_not_there(self, capfd: Any, tmp_path: Path) -> None:
         tap = make(Source("orders"))
-        catalog = selected(json.loads(Ran(capfd, tap, "--discover").out), "orders")
+        catalog = discovered(capfd, tap, "orders")
         catalog["streams"] = catalog["streams"][1:]
         tap.finder = None
 
@@ -201,9 +206,9 @@ class TestFailures:
         assert complaints(ran) == ["tap-cool: @tap.discover: ConnectionError: refused"]
 
     def test_a_selected_stream_that_has_gone_fails_the_run(self, capfd: Any, tmp_path: Path) -> None:
-        catalog = selected(json.loads(Ran(capfd, make(Source("orders")), "--discover").out), "declared", "orders")
+        path = written(tmp_path, discovered(capfd, make(Source("orders")), "declared", "orders"))
 
-        ran = Ran(capfd, make(Source()), "--catalog", written(tmp_path, catalog))
+        ran = Ran(capfd, make(Source()), "--catalog", path)
 
         assert (ran.code, ids(ran)) == (1, [("declared", 0)])
         assert "CRITICAL orders: it is selected in " in ran.err
@@ -286,18 +291,17 @@ class TestLateDeclarations:
         )
         tap.stream("second", schema=ROW)(lambda client: [])
 
+        declarations = {
+            "stream": lambda: tap.stream("late", schema=ROW)(rows),
+            "add": lambda: tap.add(Table("late", schema=ROW)),
+            "schema": lambda: tap.schema("first", ROW),
+            "substream": lambda: first.substream("late", schema=ROW)(lambda parent: []),
+            "discover": lambda: tap.discover(list),
+        }
+
         @tap.client
         def client(config: Any) -> Any:
-            if kind == "stream":
-                tap.stream("late", schema=ROW)(rows)
-            elif kind == "add":
-                tap.add(Table("late", schema=ROW))
-            elif kind == "schema":
-                tap.schema("first", ROW)
-            elif kind == "substream":
-                first.substream("late", schema=ROW)(lambda parent: [])
-            else:
-                tap.discover(list)
+            declarations[kind]()
             return "client"
 
         ran = Ran(capfd, tap, *(["--discover"] if is_discovery else []))
@@ -336,7 +340,6 @@ class TestSettings:
         for has_log in (True, False):
             tap = Tap("tap-cool")
             tap.add(Stream("orders", records=read, schema=ROW, has_log=has_log, replication_keys=["changed"]))
-            catalog = json.loads(Ran(capfd, tap, "--discover").out)
-            path = written(tmp_path, selected(catalog, "orders", replication_method="LOG_BASED"))
+            path = written(tmp_path, discovered(capfd, tap, "orders", replication_method="LOG_BASED"))
             assert Ran(capfd, tap, "--catalog", path).code == 0
         assert methods == ["LOG_BASED", "FULL_TABLE"]

@@ -5,7 +5,7 @@ The format is that of Singer's docs/DISCOVERY_MODE.md and SYNC_MODE.md: ``--cata
 
 from balog.tap.catalog.choice import choose
 from balog.tap.catalog.discovery import Discovered, discover
-from balog.tap.catalog.entry import Breadcrumb, Catalog, CatalogEntry, Metadata, Method, PropertySelection
+from balog.tap.catalog.entry import Breadcrumb, Catalog, CatalogEntry, Method, PropertySelection
 from balog.tap.catalog.reader import parse_catalog, read_catalog
 
 __all__ = [
@@ -13,7 +13,6 @@ __all__ = [
     "Catalog",
     "CatalogEntry",
     "Discovered",
-    "Metadata",
     "Method",
     "PropertySelection",
     "choose",

@@ -18,13 +18,16 @@ import balog
 from balog.common.errors import BalogError, ConfigError, redact_error
 from balog.common.local_path import local_path
 from balog.log.configuration import concealed, introduced, peek
+from balog.tap.bookmarks import State, read_state
 from balog.tap.catalog import Catalog, Discovered, choose, discover, read_catalog
+from balog.tap.command.about import about, version_of
 from balog.tap.command.options import options
 from balog.tap.command.standard_output import messages_only, without_log_messages
 from balog.tap.config import environment_name, read_config
 from balog.tap.errors import OutputError, SyncError, TapConfigProblems
 from balog.tap.records import Output
 from balog.tap.records.output import why_unwritten
+from balog.tap.schema import schema_of
 
 if TYPE_CHECKING:
     from balog.singer.assertions import TapAssertions
@@ -128,8 +131,6 @@ class Program:
 
     def run(self) -> int:
         """Run what the options ask for, and return the exit code."""
-        from balog.tap.command.about import version_of
-
         self._resources.enter_context(introduced(self.tap.name, version_of(self.tap) or None))
         self._resources.enter_context(self.tap.running())
         return self._action()
@@ -137,15 +138,11 @@ class Program:
     # -- actions ------------------------------------------------------------------------------------------------------
 
     def _print_version(self) -> int:
-        from balog.tap.command.about import version_of
-
         return _write(
             f"{self.tap.name} {version_of(self.tap) or 'has no version: no distribution of its name is installed'}"
         )
 
     def _print_about(self) -> int:
-        from balog.tap.command.about import about
-
         self.tap.link()
         return _write(_as_json(about(self.tap)))
 
@@ -164,8 +161,6 @@ class Program:
         return 1 if catalog.failed else 0
 
     def _sync(self) -> int:
-        from balog.tap.bookmarks import State
-        from balog.tap.command.about import version_of
         from balog.tap.syncing import Stop, Sync
         from balog.tap.syncing.reporter import Reporter
 
@@ -269,15 +264,12 @@ class Program:
         return failed
 
     def _read_state(self) -> Any:
-        from balog.tap.bookmarks import read_state
-
         if not self._given["state"]:
             return None
         streams = list(self.tap.streams) if self._has_all_streams else None
         return read_state(self._given["state"], streams, _logger(self.tap))
 
     def _schemas(self, config: Any) -> Callable[[Stream], dict[str, Any]]:
-        from balog.tap.schema import schema_of
         from balog.tap.streams.settings import INFERRED
 
         def client() -> Any:

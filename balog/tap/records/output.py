@@ -42,16 +42,10 @@ class Writer(Protocol):
 class RecordWriter:
     """Writes RECORD messages; see ``Writer``."""
 
-    def __init__(
-        self,
-        write: Callable[[bytes], None],
-        stream: str,
-        version: int | None,
-        refuse: Refuse | None = None,
-    ) -> None:
+    def __init__(self, write: Callable[[bytes], None], stream: str, version: int | None, refuse: Refuse) -> None:
         self._write = write
         self._stream = stream
-        self._refuse = refuse or raise_refusal
+        self._refuse = refuse
         name = _encoder.encode(stream)
         self._head = b'{"type":"RECORD","stream":%b,"record":' % name
         self._tail = b"}\n" if version is None else b',"version":%d}\n' % version
