@@ -1,4 +1,4 @@
-import threading
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from balog.common import cardinality
 from balog.common.cardinality import OTHER, REST, Cardinality
+from tests.waiting import run_threads
 
 
 def test_tags_pass_as_they_are_up_to_the_limit() -> None:
@@ -76,11 +77,7 @@ def test_threads_together_stay_within_the_limit() -> None:
         for turn in range(500):
             given_back.append(tags.admit("m", {"x": turn * 4 + number})["x"])
 
-    threads = [threading.Thread(target=hammer, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_threads(*(partial(hammer, number) for number in range(4)))
 
     assert len(set(given_back)) == 101
     assert tags.folded == {"m": given_back.count(OTHER)}

@@ -11,6 +11,7 @@ import pytest
 
 from tests.documentation import docs_page
 from tests.stand_ins.packages import install as install_package
+from tests.stand_ins.programs import run_program
 
 PAGE = docs_page("add-a-command.md").read_text()
 COMMAND = PAGE.partition("```python balog_hello.py\n")[2].partition("```")[0]
@@ -33,9 +34,8 @@ def install(tmp_path: Path) -> Install:
 @pytest.fixture
 def balog(tmp_path: Path) -> Balog:
     def balog(*arguments: str) -> "subprocess.CompletedProcess[str]":
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
-        command = [sys.executable, "-m", "balog", *arguments]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+        folders = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+        return run_program(sys.executable, "-m", "balog", *arguments, check=False, PYTHONPATH=folders)
 
     return balog
 

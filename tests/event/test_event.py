@@ -58,6 +58,13 @@ def written(**changes: Any) -> bytes:
     return json.dumps(document(**changes)).encode()
 
 
+def refusal(data: bytes | str) -> EventError:
+    """Return the error of what is not an event."""
+    with pytest.raises(EventError) as refused:
+        decode(data)
+    return refused.value
+
+
 def without(*path: str) -> bytes:
     data = document()
     place: Any = data
@@ -217,8 +224,7 @@ class TestFacility001:
         data = json.loads(OLD_EVENT.read_bytes()) | change
         data["header"]["timestamp"] = "2014-10-07T15:06:51"
 
-        with pytest.raises(EventError):
-            decode(json.dumps(data))
+        assert refusal(json.dumps(data))
 
     def test_the_context_may_be_missing(self) -> None:
         data = json.loads(OLD_EVENT.read_bytes())
@@ -230,8 +236,7 @@ class TestFacility001:
         data = json.loads(OLD_EVENT.read_bytes())
         data["header"]["more"] = 1
 
-        with pytest.raises(EventError, match="more"):
-            decode(json.dumps(data))
+        assert "more" in str(refusal(json.dumps(data)))
 
 
 class TestLaterVersions:
@@ -260,29 +265,23 @@ class TestLaterVersions:
         assert decode(written(schema="0.9.0")).unknown == {}
 
     def test_a_later_minor_is_still_held_to_what_is_known(self) -> None:
-        with pytest.raises(EventError) as refused:
-            decode(written(schema="0.2.0", more=1, channel=5))
-        assert refused.value.path == "$.header.channel"
+        assert refusal(written(schema="0.2.0", more=1, channel=5)).path == "$.header.channel"
 
     @pytest.mark.parametrize("version", ["2.0.0", "1.0.1", "1.1.0", "10.0.0"])
     @pytest.mark.parametrize("changes", [{}, {"top_more": 1}, {"id": 5}])
     def test_another_major_is_refused_by_its_version_whatever_else_is_in_it(
         self, version: str, changes: dict[str, Any]
     ) -> None:
-        with pytest.raises(EventError, match=version.replace(".", r"\.")) as refused:
-            decode(written(schema=version, **changes))
-        assert refused.value.path == "$.schema"
+        error = refusal(written(schema=version, **changes))
+        assert (error.path, version in str(error)) == ("$.schema", True)
 
     @pytest.mark.parametrize("version", ["", "1", "1.0", "1.0.0.0", "v1.0.0", "1.01.0", "1.0.x", "1.0.0-rc1", "1.٣.0"])
     def test_what_is_no_version_is_refused(self, version: str) -> None:
-        with pytest.raises(EventError, match="is not a version") as refused:
-            decode(written(schema=version))
-        assert refused.value.path == "$.schema"
+        error = refusal(written(schema=version))
+        assert (error.path, "is not a version" in str(error)) == ("$.schema", True)
 
     def test_a_version_of_a_million_digits_gets_a_short_answer(self) -> None:
-        with pytest.raises(EventError) as refused:
-            decode(written(schema="1." + "0" * 10**6 + ".0"))
-        assert len(str(refused.value)) < 200
+        assert len(str(refusal(written(schema="1." + "0" * 10**6 + ".0")))) < 200
 
 
 BAD_EVENTS = {
@@ -341,28 +340,24 @@ BAD_EVENTS = {
 class TestBadEvents:
     @pytest.mark.parametrize(("data", "path"), BAD_EVENTS.values(), ids=BAD_EVENTS)
     def test_the_error_names_the_path_in_one_line(self, data: bytes | str, path: str) -> None:
-        with pytest.raises(EventError) as refused:
-            decode(data)
+        error = refusal(data)
 
-        assert refused.value.path == path
-        assert str(refused.value) == f"{path}: {refused.value.reason}"
-        assert len(str(refused.value).splitlines()) == 1
+        assert error.path == path
+        assert str(error) == f"{path}: {error.reason}"
+        assert len(str(error).splitlines()) == 1
 
     def test_a_key_of_the_document_cannot_break_or_flood_the_error(self) -> None:
-        with pytest.raises(EventError) as refused:
-            decode(written(**{"top_x\n\x1b[2J` - at `$.y`" + "z" * 10**6: 1}))
+        error = refusal(written(**{"top_x\n\x1b[2J` - at `$.y`" + "z" * 10**6: 1}))
 
-        assert str(refused.value).isprintable()
-        assert len(str(refused.value)) < 400
-        assert refused.value.path == "$"
+        assert str(error).isprintable()
+        assert len(str(error)) < 400
+        assert error.path == "$"
 
     def test_an_event_beyond_the_limit_is_refused_undecoded(self) -> None:
-        with pytest.raises(EventError, match=f"the limit is {MAX_EVENT_BYTES}"):
-            decode(b"[" * (MAX_EVENT_BYTES + 1))
+        assert f"the limit is {MAX_EVENT_BYTES}" in str(refusal(b"[" * (MAX_EVENT_BYTES + 1)))
 
     def test_the_limit_counts_bytes_of_text_too(self) -> None:
-        with pytest.raises(EventError, match="the limit is"):
-            decode("é" * (MAX_EVENT_BYTES // 2 + 1))
+        assert "the limit is" in str(refusal("é" * (MAX_EVENT_BYTES // 2 + 1)))
 
     @pytest.mark.parametrize("place", ["payload", "context"])
     @pytest.mark.parametrize("version", ["0.1.0", "0.2.0", "1.0.0"])

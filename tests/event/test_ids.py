@@ -1,12 +1,14 @@
 import os
 import threading
 import time
+from functools import partial
 from itertools import count, pairwise
 
 import pytest
 
 from balog.event import ids
 from balog.event.ids import new_id
+from tests.waiting import run_threads
 
 
 @pytest.fixture
@@ -51,11 +53,7 @@ def test_no_two_threads_get_the_same_id_and_each_sees_its_own_grow() -> None:
         start.wait()
         into.extend(new_id() for _ in range(20_000))
 
-    threads = [threading.Thread(target=hammer, args=(part,)) for part in made]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_threads(*(partial(hammer, part) for part in made))
 
     assert len({one for part in made for one in part}) == 8 * 20_000
     assert all(part == sorted(part) for part in made)
@@ -155,11 +153,7 @@ def test_several_threads_that_run_out_together_borrow_once_each_without_a_repeat
     stop_the_clock(monkeypatch, 1_000_000)
     monkeypatch.setattr(ids, "_ENDS", ids._ENDS[:7])  # 49 ids in a millisecond
     made: list[str] = []
-    threads = [threading.Thread(target=lambda: made.extend([source.next() for _ in range(2000)])) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_threads(*[lambda: made.extend([source.next() for _ in range(2000)])] * 6)
 
     assert len(set(made)) == 12_000
 

@@ -15,6 +15,7 @@ from balog.consumers.running.listing import unmet_version
 from balog.consumers.sqs import SQSEngine
 from balog.event import FACILITY_VERSION, Event
 from balog.testing import MemoryTopics, publish, run_until_empty
+from tests.stand_ins.programs import run_python
 
 KEYS = ("AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY")
 
@@ -127,9 +128,7 @@ class TestConsumer:
             "print(balog.consumers.ConsumerHub.__name__, balog.engines.KafkaEngine.__name__, "
             "balog.engines.SQSEngine.__name__)\n"
         )
-        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
-
-        assert done.stdout.split() == ["ConsumerHub", "KafkaEngine", "SQSEngine"], done.stderr
+        assert run_python(program).stdout.split() == ["ConsumerHub", "KafkaEngine", "SQSEngine"]
 
 
 class TestOperator:

@@ -19,26 +19,6 @@ METRICS = {
 
 
 class TestLogger:
-    def test_the_channel_is_the_name_of_the_logger_and_the_suffix(self, events: Events) -> None:
-        """The README's example."""
-        balog.get_logger("justitia.scripts.process_results").info("done", payload=METRICS)
-
-        event = events.one()
-        assert event.header.channel == "justitia.scripts.process_results.done"
-        assert event.payload == METRICS
-
-    def test_a_channel_of_the_call_replaces_the_whole_channel(self, events: Events) -> None:
-        """``channel=`` overrides logger and suffix."""
-        balog.get_logger("a").info("done", channel="elsewhere", payload=METRICS)
-
-        assert events.one().header.channel == "elsewhere"
-
-    def test_a_logger_without_a_name_is_that_of_the_module(self, events: Events) -> None:
-        """``get_logger()`` takes the caller's module."""
-        balog.get_logger().info("foobar", payload=METRICS)
-
-        assert events.one().header.channel == f"{__name__}.foobar"
-
     def test_configure_needs_no_arguments(self) -> None:
         """Programs called ``configure()`` before they logged."""
         balog.configure()
@@ -57,13 +37,6 @@ class TestLogger:
         balog.get_logger("a").info("b", payload=METRICS)
 
         assert [float(value["value"]) for value in events.one()["payload"]["values"]] == [123.0, 456.0, 789.0]
-
-    @pytest.mark.parametrize("payload", [{"cls_type": "dispute", "a": 1}, {"a": 1}])
-    def test_a_payload_of_any_type_is_written(self, events: Events, payload: dict[str, Any]) -> None:
-        """The first balog raised ``KeyError`` for types that it did not know."""
-        balog.get_logger("a").info("b", payload=payload)
-
-        assert events.one().payload == payload
 
 
 class TestThroughTheStandardLibrary:
@@ -122,25 +95,6 @@ class TestEventAsPayload:
 
         written = [json.loads(line)["header"]["channel"] for line in capsys.readouterr().err.splitlines()]
         assert written == ["till.open"]
-
-
-class TestRawEvent:
-    def test_an_event_is_written_unchanged(self, events: Events) -> None:
-        """``raw_event`` replaces the event of the call."""
-        made = Event.new("a.b", {"x": 1})
-
-        balog.get_logger("c").info("foobar", raw_event=json.loads(encode(made)))
-
-        assert encode(events.one()) == encode(made)
-
-    def test_anything_else_becomes_a_payload(self, events: Events) -> None:
-        """The first balog wrote any dict; now each line is an event that readers accept."""
-        balog.get_logger("c").info("foobar", raw_event={"foo": "bar"})
-
-        event = events.one()
-        assert event.payload["foo"] == "bar"
-        assert event.header.channel == "c.foobar"
-        assert "raw_event" in event.payload["problem"]
 
 
 class TestFormatter:

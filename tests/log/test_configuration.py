@@ -97,6 +97,7 @@ class TestRefusals:
             ({"validate": "maybe"}, "configure(validate=…): invalid enum value 'maybe'"),
             ({"redact": {"keyz": []}}, "configure(redact=…): "),
             ({"processors": ["x"]}, "configure(processors=…): 'x' cannot be called"),
+            ({"output": {"to": "stderr", "where": "channel ="}}, "configure(output=…): column 9: something is missing"),
         ],
     )
     def test_what_cannot_be_is_one_line_that_says_where(self, arguments: dict[str, Any], said: str) -> None:
@@ -104,10 +105,6 @@ class TestRefusals:
             configure(**arguments)
         assert str(refused.value).startswith(said)
         assert "\n" not in str(refused.value)
-
-    def test_a_filter_that_is_none_is_refused(self) -> None:
-        with pytest.raises(ConfigError, match=r"^configure\(output=…\): column 9: something is missing"):
-            configure({"to": "stderr", "where": "channel ="})
 
     def test_what_was_configured_before_stays(self, tmp_path: Path) -> None:
         configure(f"file:{tmp_path}/a")
@@ -170,6 +167,9 @@ class TestFile:
             ('{"output": "paper"}', "$.output: no output 'paper'; there are"),
             ('{"level": "loud"}', "$.level: no level 'loud'; there are"),
             ('{"level": ', "not JSON: "),
+            ('{"redact": {"nope": 1}}', "log.json: $.redact: "),
+            ('{"levels": {"a": "loud"}}', "log.json: $.levels: "),
+            ('{"output": {"to": "stderr", "where": "channel ="}}', "log.json: $.output: "),
         ],
     )
     def test_what_is_wrong_in_it_is_one_line_with_its_name(self, tmp_path: Path, text: str, said: str) -> None:
@@ -363,18 +363,3 @@ class TestWrongArguments:
         """One function is a frequent mistake."""
         with pytest.raises(ConfigError, match=r"^configure\(processors=…\): expected a list of functions, not \w+$"):
             configure(processors=wrong)  # type: ignore[arg-type]
-
-    @pytest.mark.parametrize(
-        ("name", "value", "path"),
-        [
-            ("redact", {"nope": 1}, r"\$\.redact"),
-            ("levels", {"a": "loud"}, r"\$\.levels"),
-            ("output", {"to": "stderr", "where": "channel ="}, r"\$\.output"),
-        ],
-    )
-    def test_the_line_names_the_option_of_a_file(self, tmp_path: Path, name: str, value: object, path: str) -> None:
-        """Not only the file."""
-        file = tmp_path / "logger.json"
-        file.write_text(json.dumps({name: value}))
-        with pytest.raises(ConfigError, match=rf"logger\.json: {path}: "):
-            configure(config=file)

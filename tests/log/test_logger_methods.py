@@ -4,7 +4,6 @@ import asyncio
 import inspect
 import io
 import logging
-import pickle
 import threading
 from importlib.metadata import version
 from typing import Any
@@ -157,19 +156,6 @@ class TestStdlib:
         log.setLevel(0)
         assert log.getEffectiveLevel() == 20
 
-    def test_set_level_decides_what_is_written(self, capfd: pytest.CaptureFixture[str]) -> None:
-        """On the logger's channel and those below it, in every logger of that name."""
-        balog.configure("stderr")
-        log = balog.get_logger("surface.quiet")
-        log.setLevel("WARNING")
-        log.info("no")
-        balog.get_logger("surface.quiet").info("no", payload={})
-        log.warning("yes")
-        balog.get_logger("surface").info("yes")
-        log.setLevel(0)
-
-        assert capfd.readouterr().err.count("\n") == 2
-
     def test_names_and_handlers_are_those_of_the_standard_library_s_logger(self) -> None:
         """So a program that asks its logger for them goes on."""
         log, peer = balog.get_logger("surface.peer"), logging.getLogger("surface.peer")
@@ -222,13 +208,6 @@ class TestStdlib:
             "INFO", "WARNING", "CRITICAL", "ERROR", "INFO", "INFO", "INFO", "DEBUG",
         ]  # fmt: skip
         assert events[5].payload["fields"] == {"stream": "users"}
-
-
-def test_loggers_are_still_pickled(events: Events) -> None:
-    """Methods and mixins add no state."""
-    pickle.loads(pickle.dumps(balog.get_logger("a").bind(one=1))).warn("hi")
-
-    assert events.one(level="WARNING").header.context["one"] == 1
 
 
 class TestUnknownLevel:

@@ -21,6 +21,11 @@ from balog.log.values.encoding import message_text
         ("{{}}", (1,), "{} (1,)"),
         ("x", (1, 2), "x (1, 2)"),
         ("{x}", (1,), "{x} (1,)"),
+        ("%s of %d", ("a", 3), "a of 3"),
+        ("%(n)s rows", ({"n": 7},), "7 rows"),
+        ("100%", (), "100%"),
+        ("{} of {:03}", ("a", 3), "a of 003"),
+        ("%d", ("x",), "%d ('x',)"),
     ],
 )
 def test_no_argument_is_dropped(text: str, args: tuple[Any, ...], wanted: str) -> None:

@@ -1,5 +1,4 @@
 import os
-import threading
 import time
 from datetime import datetime, timezone
 
@@ -8,6 +7,7 @@ import pytest
 from balog.event import ids
 from balog.event.ids import new_id
 from balog.log.rendering import stamps
+from tests.waiting import run_threads
 
 
 def next_stamp() -> tuple[bytes, bytes]:
@@ -63,11 +63,7 @@ def test_stamps_and_new_ids_share_no_id_over_many_threads_and_beyond_one_batch()
         own = [id for _ in range(5000) for id in (next_stamp()[0].decode(), new_id())]
         made.append(own)
 
-    threads = [threading.Thread(target=make) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_threads(*[make] * 6)
 
     assert len({id for own in made for id in own}) == 6 * 10_000
     assert {len(id) for own in made for id in own} == {24}

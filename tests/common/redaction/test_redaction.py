@@ -5,8 +5,8 @@ import json
 import random
 import re
 import string
-import threading
 import time
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -20,6 +20,7 @@ from balog.common.redaction import Redactor, from_config
 from balog.common.redaction.redactor import DEFAULT_KEYS, DEFAULT_PATTERNS
 from balog.event import encode
 from balog.testing import capture_events
+from tests.waiting import run_threads
 
 GONE = "[redacted]"
 redactor = Redactor()
@@ -606,11 +607,7 @@ def test_threads_share_a_redactor() -> None:
             if not is_clean(shared, b'{"%b":1}' % name.encode()) or is_clean(shared, b'{"%b_token":1}' % name.encode()):
                 wrong.append(name)
 
-    threads = [threading.Thread(target=hammer, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_threads(*(partial(hammer, number) for number in range(4)))
 
     assert wrong == []
 

@@ -19,6 +19,7 @@ from balog.log.outputs.queued import QueuedOutput, flush_all
 from balog.sinks import Batching, Delivery, Retrying, SinkError
 from balog.topics import open_topics
 from tests.stand_ins.http_server import Answer, HttpStandIn
+from tests.waiting import run_threads
 
 EVENTS = [encode(Event.new("tap.done", {"n": n})) for n in range(20)]
 
@@ -157,11 +158,7 @@ def test_a_flush_at_any_moment_loses_nothing() -> None:
 
     flusher = threading.Thread(target=flush_always)
     flusher.start()
-    writers = [threading.Thread(target=write_all, args=(output, EVENTS * 10)) for _ in range(3)]
-    for writer in writers:
-        writer.start()
-    for writer in writers:
-        writer.join()
+    run_threads(*[lambda: write_all(output, EVENTS * 10)] * 3)
     stop.set()
     flusher.join()
 
