@@ -12,7 +12,7 @@ from balog.log.calls.guard import guarded
 from balog.log.logger import level_of
 from balog.log.outputs.stdio import singer_line
 from balog.log.recorder import Recorder
-from balog.log.stdlib.records import fallback_payload, read_record
+from balog.log.stdlib.records import checked_prefix, fallback_payload, read_record
 from balog.log.values.json_values import safe_str
 
 
@@ -22,13 +22,14 @@ class EventFormatter(logging.Formatter):
     Args:
         fmt: ``json`` for the event in one line, the default, or ``singer`` for a LOG message. Configs of the standard
             library set it as ``format``.
+        prefix: put before the loggers' names.
 
     Raises:
-        ConfigError: another format.
+        ConfigError: another format, or ``prefix`` is not a text.
     """
 
     _root = ""
-    """The channel of the root logger's records; "" for the application's name."""
+    """The channel of the root logger's records; see ``read_record``."""
 
     def __init__(
         self,
@@ -37,12 +38,14 @@ class EventFormatter(logging.Formatter):
         style: Any = "%",
         validate: bool = True,
         *,
+        prefix: str | None = None,
         defaults: Any = None,
     ) -> None:
         super().__init__()
         self.form = fmt or "json"
         if self.form not in ("json", "singer"):
             raise ConfigError(f"no format {self.form[:80]!r}; there are json, singer", "EventFormatter")
+        self._prefix = checked_prefix(prefix, "EventFormatter")
 
     @guarded(lambda self, record: "")
     def format(self, record: logging.LogRecord) -> str:
@@ -60,7 +63,7 @@ class EventFormatter(logging.Formatter):
         return line.decode()
 
     def _render(self, record: logging.LogRecord, recorder: Recorder) -> tuple[Level, bytes]:
-        found = read_record(record, recorder, self._root)
+        found = read_record(record, recorder, self._prefix, self._root)
         if isinstance(found, Event):
             return found.level or level_of(record.levelno), recorder.render_foreign(found)
         context = recorder.encode_context(found.context)

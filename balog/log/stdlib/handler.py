@@ -13,7 +13,7 @@ from balog.log.logger import emit, level_of
 from balog.log.outputs import calls
 from balog.log.outputs.stdlib import EVENT_ATTRIBUTE, made_here
 from balog.log.recorder import Recorder
-from balog.log.stdlib.records import fallback_payload, read_record
+from balog.log.stdlib.records import checked_prefix, fallback_payload, read_record
 from balog.log.values.json_values import safe_str
 from balog.log.values.validation import PayloadError
 
@@ -30,10 +30,15 @@ class EventHandler(logging.Handler):
 
     Args:
         level: the lowest level, as for any handler.
+        prefix: put before the loggers' names.
+
+    Raises:
+        ConfigError: ``prefix`` is not a text.
     """
 
-    def __init__(self, level: int | str = 0) -> None:
+    def __init__(self, level: int | str = 0, *, prefix: str | None = None) -> None:
         super().__init__(level)
+        self._prefix = checked_prefix(prefix, "EventHandler")
         self.looped = 0
         self._counting = threading.Lock()
 
@@ -66,7 +71,7 @@ class EventHandler(logging.Handler):
 
     def _write(self, record: logging.LogRecord, recorder: Recorder) -> None:
         try:
-            found = read_record(record, recorder)
+            found = read_record(record, recorder, self._prefix)
             if isinstance(found, Event):
                 level, channel = found.level or level_of(record.levelno), found.header.channel
                 if recorder.threshold_of(channel) <= LEVELS[level]:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from balog.common.errors import EventError
+from balog.common.errors import ConfigError, EventError
 from balog.event import Event, Level, decode
 from balog.event.payload import log_payload
 from balog.log.logger import level_of
@@ -49,14 +49,26 @@ class EventParts(NamedTuple):
     nanoseconds: int
 
 
-def read_record(record: logging.LogRecord, recorder: Recorder, root: str = "") -> Event | EventParts:
+def checked_prefix(prefix: str | None, where: str) -> str:
+    """Return what is put before the loggers' names; "" for nothing.
+
+    Raises:
+        ConfigError: it is not a text.
+    """
+    if prefix is not None and not isinstance(prefix, str):
+        raise ConfigError(f"prefix is {type(prefix).__name__}; expected a text", where)
+    return prefix or ""
+
+
+def read_record(record: logging.LogRecord, recorder: Recorder, prefix: str, root: str = "") -> Event | EventParts:
     """Return the event that a record holds, or the parts of the event to make of it.
 
     The payload is ``extra={"payload": {…}}`` if set, a ``metric`` for the metric lines of singer-python and the Meltano
     SDK and for ``extra={"metric": {…}}``, otherwise a ``log`` with the record's other attributes as ``fields``.
 
     Args:
-        root: the channel of the root logger's records; "" for the application's name.
+        prefix: put before the logger's name, unless the name is below it already.
+        root: the channel of the root logger's records; "" for the prefix, else the application's name.
     """
     made_of = record.__dict__.get(EVENT_ATTRIBUTE)
     if isinstance(made_of, bytes):
@@ -68,7 +80,9 @@ def read_record(record: logging.LogRecord, recorder: Recorder, root: str = "") -
         fields = {key: value for key, value in record.__dict__.items() if key not in _STANDARD and key[:1] != "_"}
     channel = record.name
     if not channel or channel == "root":
-        channel = root or str(recorder.process_context.get()[0]["application"])
+        channel = root or prefix or str(recorder.process_context.get()[0]["application"])
+    elif prefix and channel != prefix and not channel.startswith(f"{prefix}."):
+        channel = f"{prefix}.{channel}"
     level = level_of(record.levelno)
     if isinstance(record.msg, (Event, dict)) and not args:
         event, message = _read_data(record.msg, fields)

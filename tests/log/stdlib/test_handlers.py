@@ -201,9 +201,21 @@ class TestARecordBecomesAnEvent:
         assert lines.events[1].header.id == foreign.header.id
 
 
-@pytest.mark.parametrize(("name", "channel"), [("a.b", "a.b"), ("root", "app"), ("", "app")])
-def test_the_channel_is_the_logger_s_name_or_the_application(lines: Lines, name: str, channel: str) -> None:
-    EventHandler().handle(logging.makeLogRecord({"name": name, "levelno": 20, "msg": "hi"}))
+@pytest.mark.parametrize(
+    ("name", "prefix", "channel"),
+    [
+        ("a.b", None, "a.b"),
+        ("a.b", "p", "p.a.b"),
+        ("p.b", "p", "p.b"),
+        ("p", "p", "p"),
+        ("pb", "p", "p.pb"),
+        ("root", None, "app"),
+        ("root", "p", "p"),
+        ("", None, "app"),
+    ],
+)
+def test_the_channel_follows_from_the_logger_s_name(lines: Lines, name: str, prefix: str | None, channel: str) -> None:
+    EventHandler(prefix=prefix).handle(logging.makeLogRecord({"name": name, "levelno": 20, "msg": "hi"}))
 
     assert lines.take().header.channel == channel
 
@@ -522,10 +534,10 @@ class TestEventFormatter:
         assert lines.written == []
 
     def test_gives_a_log_message_if_asked(self, lines: Lines) -> None:
-        message = json.loads(self.formatted(EventFormatter("singer")))
+        message = json.loads(self.formatted(EventFormatter("singer", prefix="tap")))
 
         assert (message["type"], message["level"]) == ("LOG", "WARNING")
-        assert message["value"]["header"]["channel"] == "a.b"
+        assert message["value"]["header"]["channel"] == "tap.a.b"
 
     def test_says_the_same_as_the_handler(self, lines: Lines) -> None:
         record = logging.makeLogRecord({"name": "a", "levelno": 30, "msg": "hi", "rows": 3, "created": 1e9})
@@ -554,7 +566,7 @@ class TestConfigs:
                 "disable_existing_loggers": False,
                 "formatters": {"events": {"class": "balog.log.stdlib.EventFormatter", "format": "singer"}},
                 "handlers": {
-                    "events": {"class": "balog.log.stdlib.EventHandler", "level": "WARNING"},
+                    "events": {"class": "balog.log.stdlib.EventHandler", "level": "WARNING", "prefix": "tap"},
                     "file": {
                         "class": "logging.FileHandler",
                         "filename": str(tmp_path / "a.log"),
@@ -571,7 +583,7 @@ class TestConfigs:
             handler.close()
             logging.getLogger("configured").removeHandler(handler)
 
-        assert lines.take().header.channel == "configured.one"
+        assert lines.take().header.channel == "tap.configured.one"
         messages = [json.loads(line) for line in (tmp_path / "a.log").read_text().splitlines()]
         assert [message["value"]["payload"]["message"] for message in messages] == ["to the file", "to both"]
 
@@ -595,7 +607,7 @@ class TestConfigs:
         path.write_text(
             "[loggers]\nkeys=root\n[handlers]\nkeys=events,text\n[formatters]\nkeys=events\n"
             "[logger_root]\nlevel=INFO\nhandlers=events,text\n"
-            "[handler_events]\nclass=balog.log.stdlib.EventHandler\nargs=()\n"
+            "[handler_events]\nclass=balog.log.stdlib.EventHandler\nargs=()\nkwargs={'prefix': 'tap'}\n"
             f"[handler_text]\nclass=FileHandler\nformatter=events\nargs=({str(tmp_path / 'a.log')!r},)\n"
             "[formatter_events]\nclass=balog.log.stdlib.EventFormatter\nformat=singer\n"
         )
@@ -603,7 +615,7 @@ class TestConfigs:
         logging.getLogger("a").info("hi")
         logging.getLogger().handlers[1].close()
 
-        assert lines.take().header.channel == "a"
+        assert lines.take().header.channel == "tap.a"
         assert json.loads((tmp_path / "a.log").read_text())["type"] == "LOG"
 
 
@@ -790,3 +802,10 @@ class TestUncaught:
         handlers.capture_uncaught().close()
 
         assert (sys.excepthook, threading.excepthook, sys.unraisablehook) == before
+
+
+@pytest.mark.parametrize("make", [EventHandler, EventFormatter])
+def test_a_prefix_that_is_no_text_is_refused(make: Any) -> None:
+    """The first record would be too late."""
+    with pytest.raises(ConfigError, match="prefix is int; expected a text"):
+        make(prefix=5)
