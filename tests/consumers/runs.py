@@ -38,6 +38,17 @@ class Scripted:
             raise error
 
 
+class Blocking:
+    """A handler whose calls last until they are released."""
+
+    def __init__(self) -> None:
+        self.begun, self.released = threading.Event(), threading.Event()
+
+    def __call__(self, event: Any) -> None:
+        self.begun.set()
+        assert self.released.wait(30)
+
+
 @contextmanager
 def running(engine: Engine) -> Iterator[Engine]:
     """Run in a thread until the block ends; what ended the run is raised there."""

@@ -15,7 +15,7 @@ from balog.common.errors import BalogError
 from balog.consumers import Consumer, EngineStats, Hook, Work
 from balog.consumers.ledgers.ledger import LedgerEntry
 from balog.event import Event
-from tests.consumers.runs import Scripted
+from tests.consumers.runs import Blocking, Scripted
 
 Settings = dict[str, Any]
 
@@ -265,36 +265,26 @@ with open_topics("local:topics") as home:
 class TestStopping:
     def test_what_was_only_received_is_given_back_at_once_and_uncounted(self, bench: Any, wait_for: Any) -> None:
         bench.publish(*({} for _ in range(50)))
-        begun, release = threading.Event(), threading.Event()
-
-        def handle(settings: Settings, event: Event) -> None:
-            begun.set()
-            release.wait(30)
-
+        handle = Blocking()
         with bench.running(handle, prefetch=20, lease=600) as engine:
-            assert begun.wait(30)
+            assert handle.begun.wait(30)
             wait_for(lambda: engine.state.in_flight > 1)
             engine.stop()
             wait_for(lambda: engine.state.in_flight == 1)  # while the handler still runs
             others = bench.orders.receive("balog", 100)
             assert [message.attempts for message in others] == [1] * 49
             assert engine.state.draining
-            release.set()
+            handle.released.set()
         assert engine.counts == EngineStats(received=1, succeeded=1)
         assert bench.orders.group_state("balog").in_flight == 49
 
     def test_handlers_that_take_too_long_are_left_behind(self, bench: Any) -> None:
         bench.publish({})
-        begun, release = threading.Event(), threading.Event()
-
-        def handle(settings: Settings, event: Event) -> None:
-            begun.set()
-            release.wait(30)
-
+        handle = Blocking()
         with bench.running(handle, drain=0.05, lease=600) as engine:
-            assert begun.wait(30)
+            assert handle.begun.wait(30)
         assert [message.attempts for message in bench.orders.receive("balog")] == [2]
-        release.set()
+        handle.released.set()
         assert engine.counts.succeeded == 0
 
     def test_an_async_handler_has_the_drain_to_end(self, bench: Any, wait_for: Any) -> None:

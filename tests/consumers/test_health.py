@@ -17,6 +17,7 @@ from balog.consumers import Consumer, ConsumerHub, Engine
 from balog.consumers.monitoring.health import Watch
 from balog.consumers.stats import EngineState, EngineStats
 from balog.topics.local import LocalTopics
+from tests.consumers.runs import Blocking
 
 
 @pytest.fixture
@@ -129,20 +130,15 @@ class TestAddress:
 def test_an_engine_at_work_is_seen(home: LocalTopics, publish: Callable[..., list[str]], watch: Watch) -> None:
     publish({"n": 1}, {"n": 2}, {"n": 3})
     hub = ConsumerHub()
-    inside, go_on = threading.Event(), threading.Event()
-
-    def handle(settings: object, event: object) -> None:
-        inside.set()
-        assert go_on.wait(30)
-
+    handle = Blocking()
     hub.add(Consumer(handle, "orders", name="slow"))
     made = Engine(hub, home, hooks=watch.hooks)
     running = threading.Thread(target=made.run, args=(True,))
     running.start()
-    assert inside.wait(30)
+    assert handle.begun.wait(30)
     assert look(watch, "/health") == look(watch, "/ready") == (200, [])
     assert "balog_consumer_calls 1.0" in get(watch, "/metrics")[1]
-    go_on.set()
+    handle.released.set()
     running.join(30)
     assert 'balog_consumer_succeeded_total{consumer="slow",topic="orders"} 3.0' in get(watch, "/metrics")[1]
     assert look(watch, "/ready") == (503, ["the engine is not running"])
