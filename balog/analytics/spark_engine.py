@@ -38,7 +38,7 @@ class SparkEngine:
         """Return the answer to a question; Spark computes it when its rows are read."""
         if not parameters or not self._binding:
             return SparkResult(self.spark.sql(text, dict(parameters or {}), **frames))
-        with _BINDING, _settings(self.spark, self._binding):
+        with _BINDING, spark_settings(self.spark, self._binding):
             return SparkResult(self.spark.sql(text, dict(parameters or {}), **frames))
 
     @contextmanager
@@ -47,7 +47,7 @@ class SparkEngine:
         if rows > _FEW:
             yield rollups
             return
-        with _settings(self.spark, _SMALL):
+        with spark_settings(self.spark, _SMALL):
             yield type(rollups)(*(frame.coalesce(1) for frame in rollups))
 
 
@@ -75,7 +75,8 @@ class SparkResult:
 
 
 @contextmanager
-def _settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+def spark_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Change settings of a session in the block."""
     before: dict[str, str | None] = {name: spark.conf.get(name, None) for name in settings}
     for name, value in settings.items():
         spark.conf.set(name, value)

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from balog.analytics.spark_engine import spark_settings
+
 pytestmark = pytest.mark.spark
 
 
@@ -33,12 +35,9 @@ def test_a_filter_of_one_question_is_not_asked_in_the_next(spark: Any, archive: 
 
 
 def test_a_session_in_which_spark_offers_filters_to_sources_gets_the_same_answers(spark: Any, archive: Path) -> None:
-    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
-    try:
+    with spark_settings(spark, {"spark.sql.python.filterPushdown.enabled": "true"}):
         events = spark.read.format("balog").load(str(archive))
         assert [events.where("level = 'ERROR'").count(), events.count()] == [2, 6]
-    finally:
-        spark.conf.unset("spark.sql.python.filterPushdown.enabled")
 
 
 def test_a_payload_type_has_its_own_columns_and_no_other_events(spark: Any, archive: Path) -> None:

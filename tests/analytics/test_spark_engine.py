@@ -37,13 +37,11 @@ def test_an_answer_is_a_frame_for_the_next_question(engine: Any, spark: Any) -> 
 @pytest.mark.parametrize("year", [1, 1500, 1969, 2026, 9999])
 def test_times_pass_both_ways_in_utc_whatever_the_zone_of_the_session(engine: Any, spark: Any, year: int) -> None:
     moment = datetime(year, 3, 1, 5, 6, 7, 123456, tzinfo=timezone.utc)
-    before = spark.conf.get("spark.sql.session.timeZone")
-    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
-    try:
+    from balog.analytics.spark_engine import spark_settings
+
+    with spark_settings(spark, {"spark.sql.session.timeZone": "America/New_York"}):
         text = "SELECT timestamp_micros(:at) AS at, struct(timestamp_micros(:at) AS inner) AS nested"
         (row,) = engine.sql(text, {"at": micros(moment)}).rows()
-    finally:
-        spark.conf.set("spark.sql.session.timeZone", before)
     assert row == {"at": moment, "nested": {"inner": moment}}
     assert row["at"].utcoffset() == timedelta(0)
 

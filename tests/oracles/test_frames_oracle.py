@@ -65,16 +65,10 @@ def condition(chance: random.Random) -> str:
 @pytest.fixture(scope="module", autouse=True)
 def quick(spark: Any) -> Iterator[None]:
     """Shuffle to one partition: there are few rows and many questions."""
-    settings = {"spark.sql.shuffle.partitions": "1"}
-    before = {name: spark.conf.get(name, None) for name in settings}
-    for name, value in settings.items():
-        spark.conf.set(name, value)
-    yield
-    for name, old in before.items():
-        if old is None:
-            spark.conf.unset(name)
-        else:
-            spark.conf.set(name, old)
+    from balog.analytics.spark_engine import spark_settings
+
+    with spark_settings(spark, {"spark.sql.shuffle.partitions": "1"}):
+        yield
 
 
 @pytest.fixture(scope="module")

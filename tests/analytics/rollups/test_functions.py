@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from balog.analytics import functions, rollups
-from balog.analytics.functions import between, channels, failures, metrics, streams
+from balog.analytics.functions import between, channels, failures, metrics, runs, streams
 from balog.analytics.rollups import from_files
+from balog.analytics.spark_engine import spark_settings
 from balog.common.errors import ConfigError
 
 pytestmark = pytest.mark.spark
@@ -43,7 +44,6 @@ def tables(spark: Any, root: Path, request: pytest.FixtureRequest) -> Frames:
 
 
 def test_channels_equal_the_recount(tables: Any, counted: Any) -> None:
-
     assert {(row["channel"], row["level"]): row["events"] for row in tables["channels"]} == dict(counted["channels"])
     assert {(row["channel"], row["level"]): row["errors"] for row in tables["channels"]} == dict(counted["errors"])
 
@@ -60,13 +60,13 @@ def test_metrics_equal_the_recount_and_percentiles_are_exact(tables: Any, counte
 
 
 def test_runs_equal_the_recount_and_one_that_was_killed_is_unknown(tables: Any, counted: Any) -> None:
-    runs = counted["runs"]
-    assert len(tables["runs"]) == len(runs) > 2
+    expected = counted["runs"]
+    assert len(tables["runs"]) == len(expected) > 2
     assert sorted((row["started"] for row in tables["runs"]), reverse=True) == [
         row["started"] for row in tables["runs"]
     ]
     for row in tables["runs"]:
-        run = runs[row["run_id"]]
+        run = expected[row["run_id"]]
         assert (row["events"], row["errors"], row["applications"]) == (
             run["events"],
             run["errors"],
@@ -117,8 +117,6 @@ def report(**more: Any) -> dict[str, Any]:
 
 
 def test_several_applications_of_one_run_are_one_row(make: Any, asked: Any) -> None:
-    from balog.analytics.functions import runs
-
     rows = asked(
         make(report(records=10, bytes=90), context={"run_id": "r", "application": "tap"}),
         make(
@@ -135,8 +133,6 @@ def test_several_applications_of_one_run_are_one_row(make: Any, asked: Any) -> N
 
 
 def test_a_run_over_midnight_is_one_row_with_its_latest_report(make: Any, asked: Any) -> None:
-    from balog.analytics.functions import runs
-
     rows = asked(
         make(timestamp="2026-11-20T23:59:50Z"),
         make(report(outcome="failed", records=1), timestamp="2026-11-20T23:59:59Z", level="ERROR"),
@@ -201,8 +197,6 @@ def test_a_total_with_a_part_beyond_64_bits_is_null_and_not_the_rest(make: Any, 
 
 
 def test_a_sum_of_records_is_exact_in_any_order(make: Any, asked: Any) -> None:
-    from balog.analytics.functions import runs
-
     names = {"a": 2**62, "b": 2**62, "c": -(2**62), "d": 3}
     rows = asked(*(make(report(records=n), context={"application": name, "run_id": "r"}) for name, n in names.items()))
     assert [row["records"] for row in collected(runs(rows))] == [2**62 + 3]
@@ -219,16 +213,12 @@ def test_metrics_by_more_keys_and_an_unknown_key_is_refused(make: Any, asked: An
 
 
 def test_hours_are_those_of_utc_and_a_moment_without_a_zone_is_refused(make: Any, asked: Any, spark: Any) -> None:
-    zone = spark.conf.get("spark.sql.session.timeZone")
-    spark.conf.set("spark.sql.session.timeZone", "Asia/Kolkata")
-    try:
+    with spark_settings(spark, {"spark.sql.session.timeZone": "Asia/Kolkata"}):
         rows = asked(
             make(timestamp=NOON.format(0)), make(timestamp=NOON.format(59)), make(timestamp="2026-11-20T13:00:00Z")
         )
         noon, one = (datetime(2026, 11, 20, hour, tzinfo=timezone.utc) for hour in (12, 13))
         assert [row["events"] for row in collected(channels(between(rows, noon, one)))] == [2]
-    finally:
-        spark.conf.set("spark.sql.session.timeZone", zone)
     with pytest.raises(ConfigError, match="no time zone"):
         between(rows, datetime(2026, 11, 20))
 
