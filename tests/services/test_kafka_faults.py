@@ -10,6 +10,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -18,6 +19,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from balog.common.errors import TopicError
 from balog.event import Event, encode
+from balog.testing.contracts import topic_fixtures
 from balog.testing.contracts.topic_fixtures import eventually
 from balog.topics import Message, Received, Topic, Topics, open_topics
 from balog.topics.kafka.dead_letters import DeadLetters
@@ -49,12 +51,7 @@ def messages(count: int, keys: int = 0) -> list[Message]:
     return [Message(f"m{n}", b"body %d" % n, f"k{n % keys}" if keys else None) for n in range(count)]
 
 
-def take(topic: Topic, count: int, seconds: float = 60) -> list[Received]:
-    taken: list[Received] = []
-    deadline = time.monotonic() + seconds
-    while len(taken) < count and time.monotonic() < deadline:
-        taken += topic.receive("g", limit=count - len(taken), wait=1.0, lease=300)
-    return taken
+take = partial(topic_fixtures.take, lease=300.0)
 
 
 def committed(kafka: KafkaServer, topic: Topic) -> int:

@@ -23,6 +23,7 @@ from balog.topics import Message, open_topics
 from balog.watch.state.redis import LeadershipLost, RedisWatchStore, open_redis_store
 from balog.watch.watcher import Watcher
 from tests.services.servers.redis import PASSWORD, RedisServer, running_redis
+from tests.waiting import wait_for
 from tests.watch.events import evaluate, run
 from tests.watch.test_evaluation import MONITORS, events_of, plain
 from tests.watch.test_watcher import Clock, Killed, Steps, Target, batches
@@ -215,12 +216,6 @@ class Instances:
             stored = [decode(message.body).payload for message in topic.peek(1000)] if topic.exists() else []
         return [(one["state"], one["sequence"]) for one in stored if one["labels"]["pipeline"] == pipeline]
 
-    def wait_for(self, found: Callable[[], Any]) -> None:
-        until = time.monotonic() + 60
-        while not found() and time.monotonic() < until:
-            time.sleep(0.05)
-        assert found(), [self.said(number) for number in range(len(self._running))]
-
     def close(self) -> None:
         for process in self._running:
             process.kill()
@@ -244,28 +239,28 @@ def test_standbys_take_over_from_a_killed_and_from_a_paused_leader(instances: In
     with redis.Redis(port=shared.port, password=PASSWORD) as client:
         client.flushall()
     first = instances.start()
-    instances.wait_for(lambda: "this instance leads" in instances.said(0))
+    wait_for(lambda: "this instance leads" in instances.said(0))
     instances.publish("tap-a", 9, 0)
-    instances.wait_for(lambda: instances.alerts("tap-a") == ONCE)
+    wait_for(lambda: instances.alerts("tap-a") == ONCE)
     second = instances.start()
-    instances.wait_for(lambda: "waits to take over" in instances.said(1))
+    wait_for(lambda: "waits to take over" in instances.said(1))
     instances.publish("tap-b", 9, 0)
     os.kill(first.pid, signal.SIGKILL)
-    instances.wait_for(lambda: instances.alerts("tap-b") == ONCE)
+    wait_for(lambda: instances.alerts("tap-b") == ONCE)
     assert "this instance leads" in instances.said(1)
 
     os.kill(second.pid, signal.SIGSTOP)
     instances.start()
     instances.publish("tap-c", 9, 0)
-    instances.wait_for(lambda: instances.alerts("tap-c") == ONCE)
+    wait_for(lambda: instances.alerts("tap-c") == ONCE)
     assert "this instance leads" in instances.said(2)
     os.kill(second.pid, signal.SIGCONT)
-    instances.wait_for(lambda: "this one has stopped" in instances.said(1))
+    wait_for(lambda: "this one has stopped" in instances.said(1))
     instances.publish("tap-d", 9, 0)
-    instances.wait_for(lambda: instances.alerts("tap-d") == ONCE)
+    wait_for(lambda: instances.alerts("tap-d") == ONCE)
     for pipeline in ("tap-a", "tap-b", "tap-c"):
         assert instances.alerts(pipeline) == ONCE
-    instances.wait_for(lambda: instances.said(1).endswith("waits to take over\n"))
+    wait_for(lambda: instances.said(1).endswith("waits to take over\n"))
     second.terminate()
     assert second.wait() == 0
 
@@ -277,24 +272,24 @@ def test_redis_restarts_with_and_without_its_data(tmp_path: Path, monkeypatch: p
     instances = Instances(tmp_path, url_of(server))
     try:
         leader = instances.start()
-        instances.wait_for(lambda: "Connection refused" in instances.said(0))
+        wait_for(lambda: "Connection refused" in instances.said(0))
         assert len(instances.said(0).splitlines()) == 1  # it tries again without a word
         server.start()
         instances.publish("tap-a", 9, 0)
-        instances.wait_for(lambda: instances.alerts("tap-a") == ONCE)
+        wait_for(lambda: instances.alerts("tap-a") == ONCE)
 
         server.stop()
         instances.publish("tap-b", 9, 0)
         server.start()
-        instances.wait_for(lambda: instances.alerts("tap-b") == ONCE)
+        wait_for(lambda: instances.alerts("tap-b") == ONCE)
         assert instances.alerts("tap-a") == ONCE
 
         server.stop()
         shutil.rmtree(tmp_path / "redis" / "appendonlydir")
         server.start()
-        instances.wait_for(lambda: instances.said(0).count("this instance leads") == 2)
+        wait_for(lambda: instances.said(0).count("this instance leads") == 2)
         instances.publish("tap-c", 9, 0)  # the state begins anew
-        instances.wait_for(lambda: instances.alerts("tap-c") == ONCE)
+        wait_for(lambda: instances.alerts("tap-c") == ONCE)
         leader.terminate()
         assert leader.wait() == 0
     finally:

@@ -62,11 +62,10 @@ def integer(
     least: int = 1,
     most: int | None = None,
     default: int | None = None,
-    metavar: str | None = "N",
 ) -> Decorator:
     """Return an option for an integer from ``least`` to ``most``."""
     kind = click.IntRange(least, most)
-    return option(*names, type=kind, default=default, show_default=default is not None, metavar=metavar, help=help)
+    return option(*names, type=kind, default=default, show_default=default is not None, metavar="N", help=help)
 
 
 def seconds(

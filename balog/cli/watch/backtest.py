@@ -64,16 +64,6 @@ class HistoryPlace(NamedTuple):
             until = moment(self.until or "now", datetime.now(timezone.utc), "--until")
         return until - back, until
 
-    def tables(self) -> str:
-        """Return the location of the tables.
-
-        Raises:
-            ConfigError: it was not given.
-        """
-        if self.location is None:
-            raise ConfigError("give --tables PLACE or --source FILE", "the command line")
-        return self.location
-
 
 @click.command("backtest")
 @click.argument("path", metavar="MONITORS", type=click.Path(path_type=Path))
@@ -145,11 +135,12 @@ def backtest(monitors: list[MonitorConfig], place: HistoryPlace, tracks: Tracks 
     """
     if place.sources:
         return _of_files(monitors, place, tracks)
+    if place.location is None:
+        raise ConfigError("give --tables PLACE or --source FILE", "the command line")
     since, until = place.times()
     first = since - timedelta(seconds=training_seconds(monitors))
-    with stored_rows(
-        place.tables(), select_events(monitors), first, until, place.engine, place.spark_place
-    ) as rows:  # fmt: skip
+    selection = select_events(monitors)
+    with stored_rows(place.location, selection, first, until, place.engine, place.spark_place) as rows:
         from balog.analytics.querying.stored_events import event_of
 
         if tracks is None:

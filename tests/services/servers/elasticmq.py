@@ -11,23 +11,21 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.services.servers.process import CACHE, ServerProcess, accepts, fetch_jars, free_port, java, running
+from tests.services.servers.process import CACHE, FolderServer, accepts, fetch_jars, java, running
 
 VERSION = "1.7.1"
 REGION = "elasticmq"
 _JARS = CACHE / f"elasticmq-{VERSION}"
 
 
-class SqsServer(ServerProcess):
+class SqsServer(FolderServer):
     """Stops and starts again on the same port; its queues are kept over that in a file, their messages too.
 
     It writes messages down a little later than it answers, so a stop may lose what was sent just before.
     """
 
     def __init__(self, folder: Path, java: str) -> None:
-        super().__init__()
-        self.folder = folder
-        self.port = free_port()
+        super().__init__(folder)
         self.endpoint = f"http://127.0.0.1:{self.port}"
         self.url = f"sqs:{REGION}?endpoint={quote(self.endpoint, safe='')}"
         self._java = java

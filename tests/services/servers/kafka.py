@@ -12,7 +12,7 @@ import pytest
 from tests.services.servers.process import (
     CACHE,
     LOG4J_TO_CONSOLE,
-    ServerProcess,
+    FolderServer,
     accepts,
     fetch_jars,
     free_port,
@@ -25,7 +25,7 @@ _HOME = CACHE / f"kafka-{VERSION}"
 _CLUSTER = "MkU3OEVBNTcwNTJENDM2Qk"
 
 
-class KafkaServer(ServerProcess):
+class KafkaServer(FolderServer):
     """Stops and starts again on the same ports with the same logs.
 
     Args:
@@ -34,10 +34,8 @@ class KafkaServer(ServerProcess):
     """
 
     def __init__(self, folder: Path, java: str, users: Mapping[str, str] | None = None) -> None:
-        super().__init__()
+        super().__init__(folder)
         self._users = users
-        self.folder = folder
-        self.port = free_port()
         self.servers = f"127.0.0.1:{self.port}"
         self._controller = free_port()
         self._java = java

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.services.servers.debian import LIBRARIES, program
-from tests.services.servers.process import ServerProcess, accepts, free_port, running
+from tests.services.servers.process import FolderServer, accepts, running
 
 __all__ = ["MariaServer", "running_mariadb"]
 
@@ -31,13 +31,11 @@ GRANT ALL ON *.* TO {USER}@'127.0.0.1';
 """
 
 
-class MariaServer(ServerProcess):
+class MariaServer(FolderServer):
     """A server in a folder; ``database`` gives each test one of its own."""
 
     def __init__(self, folder: Path) -> None:
-        super().__init__()
-        self.port = free_port()
-        self._folder = folder
+        super().__init__(folder)
         server = Path(program("mariadbd", "mariadb-server-core"))
         self._share = server.resolve().parents[1] / "share" / "mysql"
         settings = {**_SETTINGS, "datadir": folder / "data", "lc-messages-dir": self._share, "plugin-dir": folder}
@@ -47,18 +45,18 @@ class MariaServer(ServerProcess):
         self._command = ["env", f"LD_LIBRARY_PATH={LIBRARIES}", str(server), "--no-defaults", *options]
 
     def up(self) -> None:
-        if not (self._folder / "data").exists():
+        if not (self.folder / "data").exists():
             self._make()
-        where = [f"--port={self.port}", f"--socket={self._folder}/socket", f"--pid-file={self._folder}/pid"]
-        self.start([*self._command, *where], self._folder, lambda: accepts(self.port))
+        where = [f"--port={self.port}", f"--socket={self.folder}/socket", f"--pid-file={self.folder}/pid"]
+        self.start([*self._command, *where], self.folder, lambda: accepts(self.port))
 
     def _make(self) -> None:
         """Make the system's tables and the account, as Debian's script does with programs that are not unpacked."""
-        (self._folder / "data").mkdir()
+        (self.folder / "data").mkdir()
         tables = [self._share / f"mysql_system_tables{part}.sql" for part in ("", "_data")]
         script = "\n".join(["CREATE DATABASE mysql;", "USE mysql;", *(path.read_text() for path in tables), _ACCOUNT])
         command = [*self._command, "--bootstrap"]
-        done = subprocess.run(command, input=script, cwd=self._folder, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(command, input=script, cwd=self.folder, capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, done.stderr
 
     def url(self, name: str) -> str:

@@ -10,16 +10,14 @@ from typing import Any
 from urllib.parse import quote
 
 from tests.services.servers.elasticmq import bare_client
-from tests.services.servers.process import ServerProcess, accepts, free_port
+from tests.services.servers.process import FolderServer, accepts, running
 
 REGION = "eu-central-1"
 
 
-class MotoServer(ServerProcess):
+class MotoServer(FolderServer):
     def __init__(self, folder: Path) -> None:
-        super().__init__()
-        self.folder = folder
-        self.port = free_port()
+        super().__init__(folder)
         self.endpoint = f"http://127.0.0.1:{self.port}"
         self.url = f"sqs:{REGION}?endpoint={quote(self.endpoint, safe='')}"
 
@@ -35,9 +33,5 @@ class MotoServer(ServerProcess):
 @contextmanager
 def running_moto(folder: Path) -> Iterator[MotoServer]:
     """Run one."""
-    server = MotoServer(folder)
-    try:
-        server.up()
+    with running(MotoServer(folder)) as server:
         yield server
-    finally:
-        server.stop()

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 import urllib3
 
-from tests.services.servers.process import CACHE, LOG4J_TO_CONSOLE, ServerProcess, fetch_jars, free_port, java, running
+from tests.services.servers.process import CACHE, LOG4J_TO_CONSOLE, FolderServer, fetch_jars, free_port, java, running
 
 VERSION = "2.19.1"
 _HOME = CACHE / f"opensearch-{VERSION}"
@@ -38,13 +38,11 @@ opensearch.version={VERSION}
 _POLICY = "grant { permission java.security.AllPermission; };\n"
 
 
-class OpenSearchServer(ServerProcess):
+class OpenSearchServer(FolderServer):
     """Stops and starts again on the same port with the same documents."""
 
     def __init__(self, folder: Path, java: str) -> None:
-        super().__init__()
-        self.folder = folder
-        self.port = free_port()
+        super().__init__(folder)
         self.url = f"http://127.0.0.1:{self.port}"
         self._java = java
         self._http = urllib3.PoolManager(retries=False, timeout=30)

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests.services.servers.debian import LIBRARIES
-from tests.services.servers.process import CACHE, ServerProcess, accepts, free_port
+from tests.services.servers.process import CACHE, FolderServer, accepts, running
 
 __all__ = ["USER", "Database", "PostgresServer", "running_postgres"]
 
@@ -82,24 +82,22 @@ class Database:
         return rows
 
 
-class PostgresServer(ServerProcess):
+class PostgresServer(FolderServer):
     """A cluster in a folder that it may enter; ``database`` gives each test one of its own."""
 
     def __init__(self, folder: Path, **settings: str) -> None:
-        super().__init__()
-        self.port = free_port()
+        super().__init__(folder)
         self._settings = settings
-        self._folder = folder
         self._bin = _programs()
         self._psql = ["env", f"LD_LIBRARY_PATH={LIBRARIES}", str(self._bin / "psql")]
 
     def up(self) -> None:
-        data = self._folder / "data"
+        data = self.folder / "data"
         if not data.exists():
             self._make(data)
-        settings = _SETTINGS | self._settings | {"port": str(self.port), "unix_socket_directories": str(self._folder)}
+        settings = _SETTINGS | self._settings | {"port": str(self.port), "unix_socket_directories": str(self.folder)}
         options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
-        self.start(self._as_server("postgres", "-D", str(data), *options), self._folder, self._is_ready)
+        self.start(self._as_server("postgres", "-D", str(data), *options), self.folder, self._is_ready)
 
     def stop(self) -> None:
         """Shut down at once; unlike SIGKILL that leaves no shared memory behind."""
@@ -118,14 +116,14 @@ class PostgresServer(ServerProcess):
         return [*_NOT_ROOT, "env", f"LD_LIBRARY_PATH={LIBRARIES}", str(self._bin / name), *arguments]
 
     def _make(self, data: Path) -> None:
-        password = self._folder / "password"
+        password = self.folder / "password"
         password.write_text(PASSWORD)
         if _NOT_ROOT:
-            for path in (self._folder, password):
+            for path in (self.folder, password):
                 shutil.chown(path, "nobody", "nogroup")
         how = ["-U", USER, f"--pwfile={password}", "--auth=scram-sha-256", "--encoding=UTF8", "--locale=C", "--no-sync"]
         command = self._as_server("initdb", "-D", str(data), *how)
-        done = subprocess.run(command, cwd=self._folder, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, done.stderr
 
     def _is_ready(self) -> bool:
@@ -159,9 +157,5 @@ def running_postgres(**settings: str) -> Iterator[PostgresServer]:
     Its folder is not below pytest's, which nobody but its user may enter.
     """
     with tempfile.TemporaryDirectory(prefix="balog-postgres-") as folder:
-        server = PostgresServer(Path(folder), **settings)
-        try:
-            server.up()
+        with running(PostgresServer(Path(folder), **settings)) as server:
             yield server
-        finally:
-            server.stop()

@@ -83,6 +83,14 @@ class ServerProcess:
             process.wait(20)
 
 
+class FolderServer(ServerProcess):
+    """A server with a folder and a port of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.folder, self.port = folder, free_port()
+
+
 _Server = TypeVar("_Server", bound=ServerProcess)
 
 

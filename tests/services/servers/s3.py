@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.services.servers.process import CACHE, ServerProcess, accepts, fetch, fetching, free_port, java, running
+from tests.services.servers.process import CACHE, FolderServer, accepts, fetch, fetching, java, running
 
 VERSION = "2.6.0"
 KEY, SECRET = "balog-test-key", "balog-test-secret"
@@ -15,13 +15,11 @@ _JAR = CACHE / f"s3proxy-{VERSION}.jar"
 _ARTIFACT = f"org.gaul:s3proxy:{VERSION}:jar:jar-with-dependencies"
 
 
-class S3Server(ServerProcess):
+class S3Server(FolderServer):
     """Stops and starts again on the same port with the same objects."""
 
     def __init__(self, folder: Path, java: str) -> None:
-        super().__init__()
-        self.folder = folder
-        self.port = free_port()
+        super().__init__(folder)
         self.url = f"http://127.0.0.1:{self.port}"
         self._java = java
 

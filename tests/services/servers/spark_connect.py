@@ -6,19 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.services.servers.process import ServerProcess, accepts, free_port
+from tests.services.servers.process import FolderServer, accepts
 
 
-class SparkConnectServer(ServerProcess):
+class SparkConnectServer(FolderServer):
     """A server with two cores of this machine, whose Python workers have balog.
 
     Args:
         folder: for its log, its scratch files and its warehouse.
     """
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__()
-        self.folder, self.port = folder, free_port()
 
     @property
     def url(self) -> str:
