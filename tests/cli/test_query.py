@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 from balog.cli.query import command
 from balog.common.errors import BalogError, ConfigError, redact_error
+from tests.event_lines import event_line, write_lines
 
 pytestmark = pytest.mark.spark
 PROGRAM = [sys.executable, "-c", "from balog.cli import main; main(prog_name='balog')", "query"]
@@ -30,12 +32,10 @@ def place(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("query")
     lines = []
     for number in range(3):
-        header = {"id": f"LG{number:022d}", "channel": "tap_x.log", "timestamp": f"2026-11-20T07:0{number}:00Z",
-                  "level": "INFO", "composition": False,
-                  "context": {"application": "tap-x", "run_id": "r1"}}  # fmt: skip
+        at = datetime(2026, 11, 20, 7, number, tzinfo=timezone.utc)
         payload = {"cls_type": "log", "message": f"n° {number}, done"}
-        lines.append(json.dumps({"schema": "0.1.0", "header": header, "payload": payload}))
-    (folder / "a.jsonl").write_text("\n".join(lines) + "\n")
+        lines.append(event_line(f"LG{number:022d}", at, payload, application="tap-x", run_id="r1"))
+    write_lines(folder / "a.jsonl", lines)
     load_tables(spark, folder / "tables", [folder / "a.jsonl"])
     return folder / "tables"
 

@@ -1,6 +1,5 @@
 """The report's details of runs, failures and streams, against a recount in plain Python of generated events."""
 
-import json
 import random
 from collections import defaultdict
 from datetime import datetime, timedelta, timezone
@@ -14,6 +13,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 from balog.analytics.reporting.model import MOST_DAYS, MOST_LINES, MOST_STREAM_RUNS
 from balog.analytics.reporting.query import parse_query
 from balog.analytics.reporting.spark_report import make_report
+from tests.event_lines import event_line, write_lines
 from tests.oracles.effort import seeds
 
 pytestmark = pytest.mark.spark
@@ -51,11 +51,10 @@ def generated(chance: random.Random) -> list[dict[str, Any]]:
 
 
 def written(event: dict[str, Any]) -> str:
-    header = {"id": event["id"], "channel": "x.log", "timestamp": event["at"].isoformat(), "level": event["level"],
-              "context": {"run_id": event["run"], "application": event["app"]}}  # fmt: skip
     payload = {name: event[name] for name in ("message", "outcome", "duration", "streams") if name in event}
     payload["cls_type"] = "run" if "outcome" in event else "log"
-    return json.dumps({"schema": "0.1.0", "header": header, "payload": payload})
+    context = {"run_id": event["run"], "application": event["app"]}
+    return event_line(event["id"], event["at"], payload, level=event["level"], **context)
 
 
 @pytest.mark.parametrize("seed", seeds(2))
@@ -63,8 +62,8 @@ def test_runs_failures_and_streams_are_what_plain_python_counts(spark: Any, tmp_
     """Timelines, error lines, days and runs by stream, with duplicates and files in any order."""
     events = generated(random.Random(seed))
     lines = [written(event) for event in events]
-    (tmp_path / "a.jsonl").write_text("\n".join(lines[::2]) + "\n")
-    (tmp_path / "b.jsonl").write_text("\n".join([*lines[1::2], lines[1]]) + "\n")
+    write_lines(tmp_path / "a.jsonl", lines[::2])
+    write_lines(tmp_path / "b.jsonl", [*lines[1::2], lines[1]])
     found = make_report(spark, [str(tmp_path)], parse_query(now=NOW))
 
     errors = [event for event in events if event["level"] in ("ERROR", "CRITICAL")]

@@ -1,6 +1,5 @@
 """Every section of the report, on both engines, against a recount in plain Python of hostile archives."""
 
-import json
 import math
 import random
 from bisect import bisect_right
@@ -19,6 +18,7 @@ from balog.analytics.reporting.raw_report import make_raw_report
 from balog.analytics.reporting.report import make_local_report
 from balog.analytics.reporting.spark_report import make_report
 from balog.analytics.sketches import RANK_ERROR
+from tests.event_lines import event_line, write_lines
 from tests.loaded_tables import load_tables
 from tests.oracles import report_recount as recount
 from tests.oracles.effort import seeds
@@ -120,19 +120,8 @@ def check_runs(report: Report, heard: list[Any]) -> None:
     }
     assert {row.run_id for row in report.runs} == set(expected)
     for row in report.runs:
-        names = (
-            "applications",
-            "started",
-            "ended",
-            "duration",
-            "outcome",
-            "exit_code",
-            "records",
-            "bytes",
-            "events",
-            "errors",
-        )
-        found = tuple(getattr(row, name) for name in names)
+        names = "applications started ended duration outcome exit_code records bytes events errors"
+        found = tuple(getattr(row, name) for name in names.split())
         assert found == (*expected[row.run_id][:3], pytest.approx(expected[row.run_id][3]), *expected[row.run_id][4:])
     outcomes = [stats[4] for stats in expected.values()]
     totals = {"runs": len(outcomes), "failed_runs": outcomes.count("failed"), "unknown_runs": outcomes.count("unknown")}
@@ -215,11 +204,9 @@ def test_more_rows_than_a_list_has_change_no_sum(tmp_path: Path, monkeypatch: py
     for number in range(48):  # 12 applications, each with two events a day; one has none on the second day
         at = NOON + timedelta(days=number % 2, minutes=number)
         application = f"tap-{number // 2 % 12}" if number != 25 else "tap-0"
-        header = {"id": f"LG{number:022d}", "channel": "c", "timestamp": at.isoformat(), "level": "INFO"}
-        header["context"] = {"application": application}  # type: ignore[assignment]
         payload = {"cls_type": "log", "message": "m"}
-        lines.append(json.dumps({"schema": "0.1.0", "header": header, "payload": payload}))
-    (tmp_path / "a.jsonl").write_text("\n".join(lines) + "\n")
+        lines.append(event_line(f"LG{number:022d}", at, payload, application=application))
+    write_lines(tmp_path / "a.jsonl", lines)
     made = make_raw_report([str(tmp_path)], parse_query(since="2026-03-10", until="2026-03-11", now=NOW))
     assert [(row.channel, row.level, row.events) for row in made.channels] == [("c", "INFO", 24)]
     assert [finding.words for finding in made.findings if finding.kind == "silent"] == []
@@ -235,10 +222,9 @@ def test_percentiles_of_files_are_within_the_promise_and_exact_up_to_the_limit(t
         lines = []
         for name, found in values.items():
             for number, value in list(enumerate(found))[part::3]:
-                header = {"id": f"{name}-{number}", "channel": "c", "timestamp": NOON.isoformat(), "level": "INFO"}
                 payload = {"cls_type": "metric", "type": "timer", "metric": name, "value": value}
-                lines.append(json.dumps({"schema": "0.1.0", "header": header, "payload": payload}))
-        (tmp_path / f"{part}.jsonl").write_text("\n".join(lines) + "\n")
+                lines.append(event_line(f"{name}-{number}", NOON, payload))
+        write_lines(tmp_path / f"{part}.jsonl", lines)
     rows = {row.metric: row for row in make_raw_report([str(tmp_path)], parse_query(now=NOW)).metrics}
     few = rows["few"]
     assert [few.p50, few.p95, few.p99] == [recount.share(values["few"], rank) for rank in (0.5, 0.95, 0.99)]

@@ -10,11 +10,10 @@ from click.testing import CliRunner
 from balog.analytics.reporting.model import encode
 from balog.analytics.reporting.query import parse_query
 from balog.analytics.reporting.spark_report import make_report
-from balog.analytics.tables import open_store
-from balog.analytics.tables.loader import load
 from balog.cli import main
 from balog.cli.report import command
 from tests.analytics.questions.test_functions_on_engines import assert_equal
+from tests.loaded_tables import load_tables
 
 pytestmark = pytest.mark.spark
 
@@ -23,7 +22,7 @@ def test_duckdb_reports_stored_rollups_as_spark_does_and_auto_chooses_it(
     spark: Any, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tables = str(tmp_path / "tables")
-    load(spark, open_store(spark, tables), [str(root)])
+    load_tables(spark, tables, [root])
     for options in ([], ["--since", "2026-10-02", "--until", "2026-10-03"]):
         expected = json.loads(encode(make_report(spark, [tables], parse_query(*options[1::2]))))
         for engine in ("auto", "duckdb"):

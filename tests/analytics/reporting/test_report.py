@@ -18,6 +18,7 @@ from balog.analytics.reporting.raw_report import make_raw_report
 from balog.analytics.reporting.spark_report import make_report
 from balog.analytics.tables import open_tables
 from tests.ci_scripts import ci_script
+from tests.event_lines import event_line, write_lines
 from tests.loaded_tables import load_tables
 
 write_schema = ci_script("config_schemas").write_schema
@@ -52,10 +53,8 @@ def trouble(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lines = []
 
     def event(when: datetime, app: str, run: str, kind: str, level: str, payload: dict[str, Any]) -> None:
-        context = {"application": app, "run_id": run}
-        header = {"id": f"LG{len(lines):022d}", "channel": f"{app}.{kind}", "timestamp": when.isoformat(),
-                  "level": level, "composition": False, "context": context}  # fmt: skip
-        lines.append(json.dumps({"schema": "0.1.0", "header": header, "payload": payload}))
+        identity, channel = f"LG{len(lines):022d}", f"{app}.{kind}"
+        lines.append(event_line(identity, when, payload, channel=channel, level=level, application=app, run_id=run))
 
     for hour in range(48):
         at, late = TODAY - 24 * HOUR + hour * HOUR, hour >= 30
@@ -63,30 +62,17 @@ def trouble(tmp_path_factory: pytest.TempPathFactory) -> Path:
             for number in range(6):
                 tags = {"endpoint": f"/{app}", "http_status_code": 200}
                 metric = {"cls_type": "metric", "type": "timer", "metric": "http_request_duration", "tags": tags}
-                event(
-                    at,
-                    app,
-                    f"{app}-{hour}",
-                    "metric",
-                    "INFO",
-                    {**metric, "value": (5.0 if late else 1.0) + number / 10},
-                )
+                value = (5.0 if late else 1.0) + number / 10
+                event(at, app, f"{app}-{hour}", "metric", "INFO", {**metric, "value": value})
             outcome = "failed" if late and hour % 2 else "succeeded"
             if outcome == "failed":
                 log = {"cls_type": "log", "message": f"no answer from 10.0.0.{hour}"}
                 event(at, app, f"{app}-{hour}", "log", "ERROR", log)
             event(at, app, f"{app}-{hour}", "log", "ERROR", {"cls_type": "log", "message": f"row {hour} refused"})
-            run = {
-                "cls_type": "run",
-                "outcome": outcome,
-                "duration": 2.0,
-                "exit_code": 0,
-                "command": app,
-                "records": 10,
-            }
-            event(at, app, f"{app}-{hour}", "run", "INFO", run)
+            run = {"cls_type": "run", "command": app, "outcome": outcome, "duration": 2.0, "exit_code": 0}
+            event(at, app, f"{app}-{hour}", "run", "INFO", {**run, "records": 10})
     folder = tmp_path_factory.mktemp("trouble")
-    (folder / "a.jsonl").write_text("\n".join(lines) + "\n")
+    write_lines(folder / "a.jsonl", lines)
     return folder
 
 
@@ -151,13 +137,9 @@ def test_events_of_all_times_are_counted_once_each(spark: Any, tmp_path: Path, t
     moments += [datetime(1500, 6, day, tzinfo=timezone.utc) for day in (1, 5, 20)] + [TODAY, newest]
     sources = []
     for name, some in (("first", moments[:1]), ("last", moments[-1:]), ("all", moments)):
-        (tmp_path / name).mkdir()
-        lines = []
-        for number, moment in enumerate(some):
-            header = {"id": f"{name}{number}", "channel": "t.log", "level": "ERROR", "timestamp": moment.isoformat()}
-            payload = {"cls_type": "log", "message": "m"}
-            lines.append(json.dumps({"schema": "0.1.0", "header": header, "payload": payload}))
-        (tmp_path / name / "a.jsonl").write_text("\n".join(lines) + "\n")
+        payload = {"cls_type": "log", "message": "m"}
+        lines = [event_line(f"{name}{number}", at, payload, level="ERROR") for number, at in enumerate(some)]
+        write_lines(tmp_path / name / "a.jsonl", lines)
         sources.append(str(tmp_path / name))
         if tables and name == "all":
             load_tables(spark, f"{sources[-1]}-tables", [sources[-1]])
@@ -183,24 +165,17 @@ def test_events_of_all_times_are_counted_once_each(spark: Any, tmp_path: Path, t
 def test_numbers_that_cannot_be_stop_neither_a_report_nor_a_question(spark: Any, tmp_path: Path) -> None:
     most = 2**63 - 1
     streams = [{"stream": "s", "records": most, "bytes": most}]
-    run = {
-        "cls_type": "run",
-        "outcome": "failed",
-        "exit_code": most,
-        "records": most,
-        "bytes": most,
-        "streams": streams,
-    }
+    numbers = dict.fromkeys(("exit_code", "records", "bytes"), most)
+    run = {"cls_type": "run", "outcome": "failed", "streams": streams, **numbers}
     payloads = [{**run, "duration": took} for took in ("NaN", "Infinity", -1e300, 1e300, 2.5)]
     for name, kind in (("record_count", "counter"), ("pipe_bytes", "counter"), ("sync_duration", "timer")):
         tags = {"stream": "s", "stage": "a"}
         payloads += [{"cls_type": "metric", "type": kind, "metric": name, "value": 1.7e308, "tags": tags}] * 2
-    lines = []
-    for number, payload in enumerate(payloads):
-        header = {"id": f"LG{number:022d}", "channel": "t.log", "level": "INFO", "timestamp": TODAY.isoformat(),
-                  "composition": False, "context": {"application": f"t{number}", "run_id": "r"}}  # fmt: skip
-        lines.append(json.dumps({"schema": "0.1.0", "header": header, "payload": payload}))
-    (tmp_path / "a.jsonl").write_text("\n".join(lines) + "\n")
+    lines = (
+        event_line(f"LG{number:022d}", TODAY, payload, application=f"t{number}", run_id="r")
+        for number, payload in enumerate(payloads)
+    )
+    write_lines(tmp_path / "a.jsonl", lines)
     found = make_report(spark, [str(tmp_path)], parse_query(now=NOW))
     assert [(row.run_id, row.outcome, row.duration, row.records) for row in found.runs] == [
         ("r", "failed", 2.5, 5.0 * 2**63)
