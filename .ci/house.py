@@ -35,10 +35,10 @@ CHECKED = (
 CLASS_LINES = 350
 FUNCTION_LINES = 60
 FOLDER_ENTRIES = 20
-ROOM_LINES = {"balog": 72_747, "balog/tap": 14_158, "plugins": 3_944, "tests": 80_134}
+ROOM_LINES = {"balog": 71_765, "balog/tap": 13_907, "plugins": 3_944, "tests": 77_493}
 """Lines of code that a room has at most. A limit only ever goes down, except that a package may move to ``plugins``."""
 
-DOCS_WORDS = 92_010
+DOCS_WORDS = 91_799
 """Words of ``docs/`` at most; likewise."""
 
 # word of an identifier or a file name -> what to write instead
