@@ -11,14 +11,21 @@
 Each OAuth grant has a module of its own. Events, errors and reprs never contain a credential.
 """
 
-from balog.common.http.pool import ClientCertificate
-from balog.tap.credentials.authorization_code import AuthorizationCode
-from balog.tap.credentials.credential import Credential, Granted, once, periodic
-from balog.tap.credentials.digest import Digest
-from balog.tap.credentials.grant import ClientCredentials, GrantError, Password, TokenGrant
-from balog.tap.credentials.headers import Bearer, basic, bearer, cookie, header
-from balog.tap.credentials.query_key import QueryKey, query
-from balog.tap.credentials.refresh_token import RefreshToken
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from balog.common.lazy_exports import deferred
+
+if TYPE_CHECKING:
+    from balog.common.http.pool import ClientCertificate
+    from balog.tap.credentials.authorization_code import AuthorizationCode
+    from balog.tap.credentials.credential import Credential, Granted, once, periodic
+    from balog.tap.credentials.digest import Digest
+    from balog.tap.credentials.grant import ClientCredentials, GrantError, Password, TokenGrant
+    from balog.tap.credentials.headers import Bearer, basic, bearer, cookie, header
+    from balog.tap.credentials.query_key import QueryKey, query
+    from balog.tap.credentials.refresh_token import RefreshToken
 
 __all__ = [
     "AuthorizationCode",
@@ -41,3 +48,16 @@ __all__ = [
     "periodic",
     "query",
 ]
+
+_NAMES = {
+    "authorization_code": ("AuthorizationCode",),
+    "credential": ("Credential", "Granted", "once", "periodic"),
+    "digest": ("Digest",),
+    "grant": ("ClientCredentials", "GrantError", "Password", "TokenGrant"),
+    "headers": ("Bearer", "basic", "bearer", "cookie", "header"),
+    "query_key": ("QueryKey", "query"),
+    "refresh_token": ("RefreshToken",),
+}
+_MODULES = {name: f"balog.tap.credentials.{module}" for module, names in _NAMES.items() for name in names}
+
+__getattr__ = deferred(globals(), {**_MODULES, "ClientCertificate": "balog.common.http.pool"})
