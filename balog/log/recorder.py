@@ -120,7 +120,9 @@ class Recorder(EventRenderer):
         if only is not None:
             try:
                 only.output.write(level, event)
-            except Exception as error:
+            except (KeyboardInterrupt, SystemExit):
+                raise
+            except BaseException as error:
                 self._failed(only, error)
                 if self.strict:
                     raise
@@ -133,12 +135,14 @@ class Recorder(EventRenderer):
                 try:
                     if route.where is None or whole is None or route.where(whole):
                         route.output.write(level, event)
-                except Exception as error:
+                except (KeyboardInterrupt, SystemExit):
+                    raise
+                except BaseException as error:
                     self._failed(route, error)
                     if self.strict:
                         raise
 
-    def _failed(self, route: OutputRoute, error: Exception) -> None:
+    def _failed(self, route: OutputRoute, error: BaseException) -> None:
         with counting:
             self.lost += 1
             route.lost += 1

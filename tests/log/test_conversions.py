@@ -59,10 +59,11 @@ def test_a_result_is_encoded_again() -> None:
     }
 
 
-def test_one_that_raises_costs_its_value_only() -> None:
+@pytest.mark.parametrize(("error", "named"), [(KeyError("no"), "KeyError"), (GeneratorExit(), "RuntimeError")])
+def test_one_that_raises_costs_its_value_only(error: BaseException, named: str) -> None:
     class Failing:
         def model_dump(self, **options: object) -> Any:
-            raise KeyError("no")
+            raise error
 
     payload = logged({"v": Failing(), "path": pathlib.Path("/x"), "n": [1, None]})
 
@@ -70,7 +71,7 @@ def test_one_that_raises_costs_its_value_only() -> None:
         "v": "<Failing>",
         "path": "/x",
         "n": [1, None],
-        "problem": "Failing cannot be read: KeyError, at $.v",
+        "problem": f"Failing cannot be read: {named}, at $.v",
     }
 
 

@@ -24,6 +24,21 @@ def _numbered(tap: Tap, *names: str) -> None:
     tap.stream(*names)(lambda context: [{"id": 1}, {"id": 2}])
 
 
+def test_a_strategy_that_raises_ends_the_stream_before_its_record(tap: Tap) -> None:
+    """No STATE is ahead of the records, and the error names the strategy."""
+
+    def strategy(record: dict[str, Any], count: int) -> bool:
+        return bool(1 / (4 - count) and count == 2)
+
+    tap.stream("days", replication_key="updated", bookmark_strategy=strategy)(lambda context: _rows(1, 2, 3, 4, 5))
+
+    ran = sync(tap)
+
+    assert ran.ids() == [1, 2, 3]
+    assert ran.state["bookmarks"]["days"]["updated"] == at_day(2)
+    assert ran.failures == ["days: bookmark_strategy: ZeroDivisionError: division by zero"]
+
+
 class TestOrder:
     def test_streams_run_as_they_were_declared_each_with_its_schema_first(self, tap: Tap) -> None:
         _numbered(tap, "one", "two")

@@ -19,7 +19,7 @@ from balog.log.values.conversions import (
     exact_time,
     find_conversion,
 )
-from balog.log.values.json_values import MAX_BYTES, MAX_LEVELS, NO_NUMBER, SAME_KEYS, is_deeper_than
+from balog.log.values.json_values import MAX_BYTES, MAX_LEVELS, NO_NUMBER, SAME_KEYS, is_deeper_than, type_name
 
 MAX_CONVERSIONS_OF_ONE = 20
 """Number of times that the result of a conversion is converted again."""
@@ -104,8 +104,10 @@ def convert_once(made: Made, conversion: Convert, value: Any) -> Any:
             raise ConversionError(f"more than {_MAX_CONVERSIONS} values to convert")
         try:
             result = conversion(value)
-        except Exception as error:
-            result = _Failure(error)
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # such as the panic of an extension in Rust
+            result = _Failure(error if isinstance(error, Exception) else RuntimeError(type_name(error)))
         found = made[id(value)] = value, result
     if type(found[1]) is _Failure:
         raise found[1].error

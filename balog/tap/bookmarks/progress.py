@@ -129,7 +129,10 @@ class Progress:
     def _see_counted(self, is_due: BookmarkStrategy, record: dict[str, Any]) -> bool:
         self._look(record)
         self._records += 1
-        return is_due(record, self._records)
+        try:
+            return is_due(record, self._records)
+        except Exception as error:
+            raise SyncError(self.stream, f"bookmark_strategy: {type(error).__name__}: {error}") from error
 
     def _see_unselected(self, record: dict[str, Any]) -> None:
         """Look at a record that is not written, so it was not validated."""

@@ -68,6 +68,9 @@ class RecordPipeline:
         except RecordError as error:
             self._transform.refuse(record, error)
             return None
+        except BaseException:
+            self._progress.restart()  # the record that it has seen is not written
+            raise
         if self._write(made):
             self.stats.records += 1
             if self._count_created is not None:

@@ -1,3 +1,4 @@
+import asyncio
 import io
 import json
 import logging
@@ -105,19 +106,23 @@ class TestCallable:
         assert [event.header.channel for event in errors] == ["orders"]
         assert [event.header.channel for event in users] == ["users"]
 
-    def test_one_that_raises_costs_its_own_event(self, capsys: pytest.CaptureFixture[str]) -> None:
+    @pytest.mark.parametrize("error", [RuntimeError, asyncio.CancelledError])
+    def test_one_that_raises_costs_its_own_event(
+        self, capsys: pytest.CaptureFixture[str], error: type[BaseException]
+    ) -> None:
         """One line reports it; the other outputs go on."""
-        events: list[Event] = []
+        before: list[Event] = []
+        after: list[Event] = []
 
         def broken(event: Event) -> None:
-            raise RuntimeError("no")
+            raise error
 
-        configure([broken, events.append])
+        configure([before.append, broken, after.append])
         for _ in range(3):
             get_logger("a").info("x")
 
-        assert len(events) == 3
-        assert capsys.readouterr().err.count("RuntimeError") == 1
+        assert len(before) == len(after) == 3
+        assert capsys.readouterr().err.count(error.__name__) == 1
 
     def test_events_that_it_logs_do_not_come_back(self) -> None:
         """No endless loop; other outputs get them."""
