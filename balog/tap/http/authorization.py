@@ -64,15 +64,15 @@ def repeats(auth: Auth | None, request: Request, status: int, headers: Mapping[s
 
 def secrets_of(request: Request) -> set[str]:
     """Return the texts of a request's headers and URL that may be secrets, and their parts."""
-    found = {request.url}
+    secrets = {request.url}
     for value in request.headers.values():
         first, *others = re.split(r"[\s;,]+", value)  # a first word of several is a scheme, such as Bearer
         for word in others or [first]:
-            found |= {word, word.partition("=")[2].strip('"')}
-        found.add(value)
+            secrets |= {word, word.partition("=")[2].strip('"')}
+        secrets.add(value)
     query = urlsplit(request.url).query
-    found |= {piece.partition("=")[2] for piece in query.split("&")}
-    return found | {value for _, value in parse_qsl(query)}
+    secrets |= {piece.partition("=")[2] for piece in query.split("&")}
+    return secrets | {value for _, value in parse_qsl(query)}
 
 
 class _HiddenQuery(logging.Filter):

@@ -265,14 +265,14 @@ def _checked(url: str) -> str:
 
 
 def _pairs(params: Mapping[str, Any]) -> list[tuple[str, str]]:
-    found = []
+    pairs = []
     for name, value in params.items():
-        for one in value if isinstance(value, (list, tuple)) else [value]:
-            if one is True or one is False:
-                found.append((name, "true" if one else "false"))
-            elif one is not None:
-                found.append((name, one.isoformat() if isinstance(one, date) else str(one)))
-    return found
+        for item in value if isinstance(value, (list, tuple)) else [value]:
+            if item is True or item is False:
+                pairs.append((name, "true" if item else "false"))
+            elif item is not None:
+                pairs.append((name, item.isoformat() if isinstance(item, date) else str(item)))
+    return pairs
 
 
 def _texts(body: bytes | None) -> list[str]:
@@ -280,16 +280,16 @@ def _texts(body: bytes | None) -> list[str]:
     if not body:
         return []
     try:
-        left, found = [msgspec.json.decode(body)], []
+        left, texts = [msgspec.json.decode(body)], []
     except (msgspec.DecodeError, RecursionError):
-        left, found = [], [value for _, value in parse_qsl(body.decode("utf-8", "replace"))]
+        left, texts = [], [value for _, value in parse_qsl(body.decode("utf-8", "replace"))]
     while left:
         value = left.pop()
         if isinstance(value, str):
-            found.append(value)
+            texts.append(value)
         elif isinstance(value, (dict, list)):
             left += value.values() if isinstance(value, dict) else value
-    return [*found, *map(quote_plus, found)]
+    return [*texts, *map(quote_plus, texts)]
 
 
 def _excerpt(response: Response, sent: set[str]) -> str:

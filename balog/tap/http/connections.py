@@ -168,15 +168,15 @@ class Connections:
         size = 0
         while piece := response.read(_PIECE, decode_content=False):
             try:
-                found = unpacker.add(piece, self.max_bytes + 1 - size) if unpacker else piece
+                data = unpacker.add(piece, self.max_bytes + 1 - size) if unpacker else piece
             except zlib.error:
                 raise SourceError("the response's compressed body is damaged", retryable=True) from None
-            size += len(found)
+            size += len(data)
             if size > self.max_bytes:
                 raise SourceError(
                     f"the response is larger than {self.max_bytes} bytes; request smaller pages, or raise max_bytes"
                 )
-            yield found
+            yield data
         if left := response.length_remaining:
             raise ConnectionResetError(f"the response ended {left} bytes early")
         if unpacker is not None and size and not unpacker.is_whole:
@@ -208,9 +208,9 @@ def _cause(error: BaseException) -> BaseException:
     """Return the standard library's exception behind one of urllib3's, which is shorter."""
     from http.client import HTTPException
 
-    found: BaseException | None = error
+    cause: BaseException | None = error
     for _ in range(8):
-        if found is None or isinstance(found, (OSError, HTTPException)):
+        if cause is None or isinstance(cause, (OSError, HTTPException)):
             break
-        found = getattr(found, "original_error", None) or found.__cause__ or found.__context__
-    return found or error
+        cause = getattr(cause, "original_error", None) or cause.__cause__ or cause.__context__
+    return cause or error

@@ -145,13 +145,13 @@ def _is_id(part: str) -> bool:
 
 
 def _causes(error: Any) -> list[Any]:
-    found: list[Any] = []
-    while isinstance(error, BaseException) and error not in found and len(found) < 8:
-        found.append(error)
+    causes: list[Any] = []
+    while isinstance(error, BaseException) and error not in causes and len(causes) < 8:
+        causes.append(error)
         reason = getattr(error, "reason", None)  # of urllib's and urllib3's
         hidden = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
         error = reason if isinstance(reason, BaseException) else hidden
-    return found
+    return causes
 
 
 @dataclass(repr=False, eq=False)
