@@ -66,8 +66,8 @@ class _Options(dict[str, str]):
 
     def path(self, name: str) -> str | None:
         """Return the path in the body that an option has."""
-        found = self.take(name)
-        return found and self.body_path(found)
+        path = self.take(name)
+        return path and self.body_path(path)
 
     def finish(self) -> None:
         for name in self:
@@ -110,10 +110,10 @@ def named_paging(text: str, within: str = "") -> Paging:
     options = _Options(kind, words, within)
     size = options.number("size", is_needed=kind == "offset")
     name = options.take("size_param", "per_page" if kind == "page" else "limit")
-    made = make(path, options, size)
+    paging = make(path, options, size)
     options.finish()
     fixed = {} if size is None or name is None else {name: size}
-    return replace(made, fixed=fixed, paths=tuple(options.paths))
+    return replace(paging, fixed=fixed, paths=tuple(options.paths))
 
 
 def by_last(name: str, size: int | None = None, more: str | None = None) -> Next:

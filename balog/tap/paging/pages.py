@@ -39,20 +39,20 @@ class Page:
         self.position = position
         self.number = number
         self.body = _decoded(answer)
-        found = self.at(items) if items else self.body
-        self.items = found if isinstance(found, list) else None
+        value = self.at(items) if items else self.body
+        self.items = value if isinstance(value, list) else None
 
     def at(self, path: str) -> Any:
         """Return the value at a path in the body, such as ``meta.next``; None if there is none."""
-        found = self.body
+        value = self.body
         for name in path.split("."):
-            found = found.get(name) if isinstance(found, dict) else None
-        return found
+            value = value.get(name) if isinstance(value, dict) else None
+        return value
 
     def is_true(self, path: str) -> bool:
         """Return whether the flag at a path is set; the texts ``false`` and ``0`` are not."""
-        found = self.at(path)
-        return bool(found) and str(found).strip().lower() not in ("false", "0")
+        flag = self.at(path)
+        return bool(flag) and str(flag).strip().lower() not in ("false", "0")
 
 
 Next = Callable[[Page], Any]
@@ -120,10 +120,10 @@ def by_cursor(path: str, more: str | None = None) -> Next:
     def next(page: Page) -> Any:
         if more is not None and not page.is_true(more):
             return None
-        found = page.at(path)
-        if more is not None and found in (None, "", False):
+        cursor = page.at(path)
+        if more is not None and cursor in (None, "", False):
             raise SourceError(f"{more} says that there are more pages, but {path} has no cursor")
-        return None if found == "" or found is False else found
+        return None if cursor == "" or cursor is False else cursor
 
     return next
 
@@ -202,9 +202,9 @@ def by_url(path: str) -> Next:
     """Follow a URL in the body, ``links.next``: the position is a URL, None for the first page."""
 
     def next(page: Page) -> Any:
-        found = page.at(path)
+        url = page.at(path)
         try:
-            return urljoin(str(getattr(page.answer, "url", "")), found) if isinstance(found, str) and found else None
+            return urljoin(str(getattr(page.answer, "url", "")), url) if isinstance(url, str) and url else None
         except ValueError:
             raise SourceError(f"page {page.number} has no valid URL of the next page at {path!r}") from None
 
@@ -232,9 +232,9 @@ class _RepeatGuard:
         Raises:
             SourceError: the page repeats, and ``may_repeat`` does not allow that.
         """
-        content, place = _digest(items), _digest(position)
-        before, seen = self._positions.pop(place, (0, b""))
-        _remember(self._positions, place, (number, content))
+        content, position_key = _digest(items), _digest(position)
+        before, seen = self._positions.pop(position_key, (0, b""))
+        _remember(self._positions, position_key, (number, content))
         if before and seen == content:
             self._report(
                 f"page {number} has the position and the content of page {before}, so this may go on forever",
@@ -266,11 +266,11 @@ class _RepeatGuard:
             balog.get_logger("balog.tap.patterns").warning(f"The source repeats its pages: {message}; set {hint}")
 
 
-_Found = TypeVar("_Found")
+_Entry = TypeVar("_Entry")
 
 
-def _remember(known: dict[bytes, _Found], key: bytes, found: _Found) -> None:
-    known[key] = found
+def _remember(known: dict[bytes, _Entry], key: bytes, entry: _Entry) -> None:
+    known[key] = entry
     if len(known) > _REMEMBERED:
         del known[next(iter(known))]
 
@@ -304,7 +304,7 @@ def links(header: str, base: str = "") -> dict[str, str]:
         header: the value, or several joined by commas.
         base: the base URL of relative targets.
     """
-    found: dict[str, str] = {}
+    targets: dict[str, str] = {}
     at = 0
     header = header[:_MAX]
     while match := _TARGET.match(header, at):
@@ -320,5 +320,5 @@ def links(header: str, base: str = "") -> dict[str, str]:
         except ValueError:  # not a URL
             break
         for relation in (relations or "").lower().split():
-            found.setdefault(relation, target)
-    return found
+            targets.setdefault(relation, target)
+    return targets
