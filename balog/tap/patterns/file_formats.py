@@ -202,10 +202,10 @@ def _json(file: IO[bytes], name: str, options: ReadOptions) -> Iterator[Any]:
     if len(data) > MAX_DOCUMENT:
         raise SourceError(f"{name}: one document of more than {MAX_DOCUMENT} bytes; write it as lines (.jsonl)")
     try:
-        found = decode_json(data)
+        document = decode_json(data)
     except (ValueError, RecursionError) as error:
         raise SourceError(f"{name}: is not JSON: {error}") from None
-    yield from map(_record, found if isinstance(found, list) else [found])
+    yield from map(_record, document if isinstance(document, list) else [document])
 
 
 def _record(value: Any) -> Any:

@@ -59,8 +59,8 @@ def _sorted(records: Iterable[Any], ranks: _Ranks, in_memory: int) -> Iterator[l
                     runs.append(_read(_written(held, files), ranks))
                     held = []
         held.sort(key=itemgetter(0))
-        found = map(itemgetter(1), merge(*runs, held, key=itemgetter(0)))
-        while page := list(islice(found, _PAGE)):
+        sorted_records = map(itemgetter(1), merge(*runs, held, key=itemgetter(0)))
+        while page := list(islice(sorted_records, _PAGE)):
             yield page
 
 
@@ -75,8 +75,8 @@ def _written(held: list[tuple[Any, dict[str, Any]]], files: ExitStack) -> IO[byt
         file.writelines(_encode(anything(record)) + b"\n" for _, record in held)
         file.seek(0)
     except OSError as error:
-        place = tempfile.gettempdir()
-        raise SourceError(f"records cannot be stored in {place} to be sorted: {error.strerror}") from None
+        folder = tempfile.gettempdir()
+        raise SourceError(f"records cannot be stored in {folder} to be sorted: {error.strerror}") from None
     except MismatchError as error:
         raise SourceError(f"a record cannot be stored to be sorted: {error}") from None
     except (TypeError, ValueError, RecursionError, ArithmeticError) as error:
