@@ -80,8 +80,8 @@ class AuthorizationCode(TokenGrant):
             except GrantError as error:
                 if error.code != "invalid_grant":
                     raise
-        found = self._sign_in()
-        return found.access, found.refresh_token
+        answer = self._sign_in()
+        return answer.access, answer.refresh_token
 
     def _sign_in(self) -> TokenAnswer:
         if self._show is None and not (sys.stderr and sys.stderr.isatty()):
@@ -93,12 +93,12 @@ class AuthorizationCode(TokenGrant):
         except OSError as error:
             raise SourceError(f"port {self._port} cannot be opened for the browser: {error.strerror}") from None
         with server:
-            place = f"http://127.0.0.1:{server.server_port}/"
+            own_url = f"http://127.0.0.1:{server.server_port}/"
             query = {
                 **self._more,
                 "response_type": "code",
                 "client_id": self._id,
-                "redirect_uri": place,
+                "redirect_uri": own_url,
                 "state": state,
                 "code_challenge": challenge,
                 "code_challenge_method": "S256",
@@ -110,7 +110,7 @@ class AuthorizationCode(TokenGrant):
             else:  # stderr gets a line that is not an event
                 print(text, file=sys.stderr, flush=True)
             code = server.wait(self._timeout)
-        fields = {"grant_type": "authorization_code", "code": code, "redirect_uri": place, "code_verifier": verifier}
+        fields = {"grant_type": "authorization_code", "code": code, "redirect_uri": own_url, "code_verifier": verifier}
         return self._token(fields)
 
 

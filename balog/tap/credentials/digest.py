@@ -93,14 +93,14 @@ def _best(text: str) -> dict[str, str]:
     """Return the first Digest challenge that is supported; servers list the one that they prefer first."""
     from urllib.request import parse_http_list
 
-    _, *found = re.split(r"(?:^|,)\s*Digest\s", text, flags=re.ASCII | re.IGNORECASE)
-    for challenge in found:
+    _, *challenges = re.split(r"(?:^|,)\s*Digest\s", text, flags=re.ASCII | re.IGNORECASE)
+    for challenge in challenges:
         members = (member.partition("=") for member in parse_http_list(challenge))
         fields = {name.strip().lower(): value.strip().strip('"') for name, _, value in members}
         qops = [qop.strip().lower() for qop in fields.get("qop", "auth").split(",")]
         if fields.get("algorithm", "MD5").upper() in _ALGORITHMS and "nonce" in fields and "auth" in qops:
             return fields
-    if not found:
+    if not challenges:
         raise SourceError(
             "the server rejected the request, and does not ask for HTTP Digest; is this the right sign-in?"
         )

@@ -104,12 +104,12 @@ class TokenGrant:
             allow=_REFUSALS,
             is_repeatable=self.is_repeatable,
         )
-        found = answer.json()
-        if not isinstance(found, dict):
+        body = answer.json()
+        if not isinstance(body, dict):
             raise SourceError("the token endpoint did not answer with a JSON object")
-        if answer.status in _REFUSALS or ("error" in found and "access_token" not in found):
-            raise GrantError(_code(found.get("error")), self.advice)
-        return _token_of(found)
+        if answer.status in _REFUSALS or ("error" in body and "access_token" not in body):
+            raise GrantError(_code(body.get("error")), self.advice)
+        return _token_of(body)
 
     def _application(self) -> tuple[dict[str, str], dict[str, str]]:
         """Return the application's id and secret as fields, and as headers."""
@@ -163,18 +163,18 @@ class Password(TokenGrant):
         return self._token({"grant_type": "password", **self._user}).access
 
 
-def _token_of(found: Mapping[str, Any]) -> TokenAnswer:
+def _token_of(body: Mapping[str, Any]) -> TokenAnswer:
     """Return the tokens of an answer.
 
     Raises:
         SourceError: there is no access token, or one that no header can contain.
     """
-    access, renewed = found.get("access_token"), found.get("refresh_token")
+    access, renewed = body.get("access_token"), body.get("refresh_token")
     if not isinstance(access, str) or not access:
         raise SourceError("the token endpoint answered without an access_token")
     if not all("!" <= char <= "~" for char in access):
         raise SourceError("the token endpoint answered with an access_token that no header can contain")
-    seconds = _seconds_of(found.get("expires_in"))
+    seconds = _seconds_of(body.get("expires_in"))
     return TokenAnswer(Granted(access, seconds) if seconds else access, renewed if isinstance(renewed, str) else "")
 
 

@@ -70,8 +70,8 @@ class RefreshToken(TokenGrant):
 
 def refreshed(fetch: Callable[[dict[str, str]], TokenAnswer], token: str) -> tuple[Granted | str, str]:
     """Use a refresh token; return the access token, and the new refresh token or ""."""
-    found = fetch({"grant_type": "refresh_token", "refresh_token": token})
-    return found.access, found.refresh_token if found.refresh_token != token else ""
+    answer = fetch({"grant_type": "refresh_token", "refresh_token": token})
+    return answer.access, answer.refresh_token if answer.refresh_token != token else ""
 
 
 def token_store(path: str | os.PathLike[str] | None) -> TokenStore | MemoryStore:

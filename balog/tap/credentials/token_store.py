@@ -61,13 +61,13 @@ class TokenStore:
         return _uninterrupted(lambda: self._exchange(sha256(identity.encode()).hexdigest()[:32], first, use))
 
     def _exchange(self, name: str, first: str, use: Callable[[str], tuple[_Result, str]]) -> _Result:
-        place, source = os.path.realpath(self._path), os.fspath(self._path)
+        path, source = os.path.realpath(self._path), os.fspath(self._path)
         results: list[_Result] = []
-        with _locked(place, source):
-            fields = _read(place, source, is_optional=not self._key)
+        with _locked(path, source):
+            fields = _read(path, source, is_optional=not self._key)
             stored = self._stored(fields, name)
             try:
-                with suppress(_UnchangedError), _replacement(place) as file:
+                with suppress(_UnchangedError), _replacement(path) as file:
                     result, renewed = use(stored or first)
                     results.append(result)
                     if not renewed or renewed == stored:
@@ -81,17 +81,17 @@ class TokenStore:
 
     def _stored(self, fields: _Fields, name: str) -> str:
         """Return the stored token; "" if there is none, as where a config names an environment variable."""
-        found = msgspec.json.decode(fields.get(self._key or _TOKENS, msgspec.Raw(b"null")))
+        value = msgspec.json.decode(fields.get(self._key or _TOKENS, msgspec.Raw(b"null")))
         if not self._key:
-            found = found.get(name) if isinstance(found, dict) else None
-        return found if isinstance(found, str) else ""
+            value = value.get(name) if isinstance(value, dict) else None
+        return value if isinstance(value, str) else ""
 
     def _put(self, fields: _Fields, name: str, token: str) -> None:
         if self._key:
             fields[self._key] = msgspec.Raw(msgspec.json.encode(token))
             return
-        found = msgspec.json.decode(fields.get(_TOKENS, msgspec.Raw(b"{}")))
-        tokens = found if isinstance(found, dict) else {}
+        stored = msgspec.json.decode(fields.get(_TOKENS, msgspec.Raw(b"{}")))
+        tokens = stored if isinstance(stored, dict) else {}
         tokens.pop(name, None)
         tokens[name] = token  # the last one used, at the end
         fields[_TOKENS] = msgspec.Raw(msgspec.json.encode(dict([*tokens.items()][-_MAX_TOKENS:])))
@@ -102,12 +102,12 @@ class _UnchangedError(Exception):
 
 
 @contextmanager
-def _locked(place: str, source: str) -> Iterator[None]:
+def _locked(path: str, source: str) -> Iterator[None]:
     """Lock the folder of a file; the file itself is another one after each writing."""
     from balog.common.storage.local_files import lock
 
     try:
-        folder = os.open(os.path.dirname(place), os.O_RDONLY)
+        folder = os.open(os.path.dirname(path), os.O_RDONLY)
     except OSError as error:
         raise ConfigError(f"cannot be read: {error.strerror}", source) from None
     try:
@@ -122,9 +122,9 @@ def _locked(place: str, source: str) -> Iterator[None]:
         os.close(folder)
 
 
-def _read(place: str, source: str, *, is_optional: bool) -> _Fields:
+def _read(path: str, source: str, *, is_optional: bool) -> _Fields:
     try:
-        with open(place, "rb") as file:
+        with open(path, "rb") as file:
             # Raw values keep numbers that msgspec cannot decode, such as integers of 20 digits.
             return msgspec.json.decode(file.read(), type=_Fields)
     except OSError as error:
@@ -140,15 +140,15 @@ def _encoded(fields: _Fields) -> bytes:
 
 
 @contextmanager
-def _replacement(place: str) -> Iterator[IO[bytes]]:
-    """Open a new file that replaces the one at a place when the block ends, with room for its bytes on the disk."""
+def _replacement(path: str) -> Iterator[IO[bytes]]:
+    """Open a new file that replaces the one at a path when the block ends, with room for its bytes on the disk."""
     from balog.common.storage.local_files import replacing
 
     size, owner = 0, None
     with suppress(FileNotFoundError):
-        owner = os.stat(place)
+        owner = os.stat(path)
         size = owner.st_size
-    with replacing(Path(place), 0o600) as file:
+    with replacing(Path(path), 0o600) as file:
         os.fchmod(file.fileno(), 0o600)
         if owner is not None:
             with suppress(OSError):  # only root can change the owner
