@@ -60,21 +60,21 @@ class RecordPipeline:
 
     def put(self, record: Any) -> bool | None:
         """Write a record, or quarantine it. Return whether a STATE is due."""
-        made = self._transform(record)
-        if made is None:
+        valid_record = self._transform(record)
+        if valid_record is None:
             return None
         try:
-            is_due = self._see(made if self._bookmark_of is None else simplify(record))
+            is_due = self._see(valid_record if self._bookmark_of is None else simplify(record))
         except RecordError as error:
             self._transform.refuse(record, error)
             return None
         except BaseException:
             self._progress.restart()  # the record that it has seen is not written
             raise
-        if self._write(made):
+        if self._write(valid_record):
             self.stats.records += 1
             if self._count_created is not None:
-                self._count_created(made)
+                self._count_created(valid_record)
         return is_due
 
     def put_page(self, records: list[Any]) -> bool | None:

@@ -368,16 +368,16 @@ class StreamSync:
         Raises:
             TapError: there is no such stream.
         """
-        found = self.active.get(name)
-        if found is None:
+        sync = self.active.get(name)
+        if sync is None:
             stream = self.session.streams.get(name)
             if stream is None:
                 raise TapError(f"there is no stream {name!r} to emit for; there are: {', '.join(self.session.streams)}")
-            found = StreamSync(self.session, stream, active=self.active, is_emitted_only=True)
-            for each in found.family():
+            sync = StreamSync(self.session, stream, active=self.active, is_emitted_only=True)
+            for each in sync.family():
                 if self.active.setdefault(each.stream.name, each) is each:
                     each.announce()
-        return found
+        return sync
 
 
 def _is_emitted(item: Any) -> bool:
