@@ -99,8 +99,8 @@ class Context:
         if self._start_date is not None:
             return self._start_date
         config = self.config
-        found = config.get("start_date") if isinstance(config, dict) else getattr(config, "start_date", None)
-        return None if found is None else str(found)
+        start_date = config.get("start_date") if isinstance(config, dict) else getattr(config, "start_date", None)
+        return None if start_date is None else str(start_date)
 
     @property
     def metadata(self) -> dict[str, Any]:

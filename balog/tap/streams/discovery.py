@@ -50,14 +50,14 @@ class StreamFinder:
         function: yields streams, or returns a list of them.
         reader: a class of streams, or a function that yields records, for entries of a catalog; None if only
             ``function`` knows it.
-        place: where it was declared, ``file:line``.
+        line: where it was declared, ``file:line``.
     """
 
-    def __init__(self, function: Callable[..., Any], reader: Any, place: str) -> None:
-        title = f"{_SUBJECT} ({place})"
+    def __init__(self, function: Callable[..., Any], reader: Any, line: str) -> None:
+        title = f"{_SUBJECT} ({line})"
         self._call = inject(function, ("client", "config", "context"), title)
-        self._kind = None if reader is None else stream_kind(reader, place)
-        self._title, self._place = title, place
+        self._kind = None if reader is None else stream_kind(reader, line)
+        self._title, self._place = title, line
 
     def find(self, family: StreamFamily, providers: Providers) -> SyncError | None:
         """Call the function, and add its streams to a family.
@@ -70,12 +70,12 @@ class StreamFinder:
             ConfigError: the config is invalid, and the function needs it.
         """
         try:
-            found: Iterable[Any] = self._call(providers) or ()
-            if isinstance(found, (str, bytes, Stream)):
+            streams: Iterable[Any] = self._call(providers) or ()
+            if isinstance(streams, (str, bytes, Stream)):
                 raise TapError(
-                    f"{self._title}: returned a {type(found).__name__}: expected streams, yielded or in a list"
+                    f"{self._title}: returned a {type(streams).__name__}: expected streams, yielded or in a list"
                 )
-            for number, stream in enumerate(found, 1):
+            for number, stream in enumerate(streams, 1):
                 if number > MAX_STREAMS:
                     raise TapError(f"{self._title}: it finds more than {MAX_STREAMS} streams; let the config name some")
                 add(family, self._checked(stream))

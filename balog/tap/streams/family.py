@@ -76,14 +76,14 @@ def _resolved(
     if named is None:
         return None
     if isinstance(named, type):
-        made = [each for each in family.values() if isinstance(each, named)]
-        if len(made) != 1:
+        group = [each for each in family.values() if isinstance(each, named)]
+        if len(group) != 1:
             raise TapError(
-                f"{stream.title}: {setting}={named.__name__}: expected a class of one stream; it is one of {len(made)}"
+                f"{stream.title}: {setting}={named.__name__}: expected a class of one stream; it is one of {len(group)}"
             )
-        return made[0]
+        return group[0]
     name = named if isinstance(named, str) else named.name
-    found = family.get(name)
-    if found is None or (isinstance(named, Stream) and found is not named):
+    named_stream = family.get(name)
+    if named_stream is None or (isinstance(named, Stream) and named_stream is not named):
         raise TapError(f"{stream.title}: {setting}={name!r}: there is no such stream{suggest(name, family, limit=0)}")
-    return found
+    return named_stream

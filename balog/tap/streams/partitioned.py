@@ -74,10 +74,10 @@ class ItemSource:
                 except ValueError as error:
                     raise SourceError(f"{self.name}: the bookmark of {id!r} in the state: {error}") from None
                 watermark = Watermark(context.stream, key, order)
-                for found in call(_with_item(providers, item)) or ():
-                    for record in found if isinstance(found, list) else (found,):
+                for page in call(_with_item(providers, item)) or ():
+                    for record in page if isinstance(page, list) else (page,):
                         watermark.see(record)
-                    yield found
+                    yield page
                 # When the next one is requested, the run has written all of this one.
                 latest = order.latest(bookmark, watermark.highest)
                 if latest != bookmark:
@@ -87,11 +87,11 @@ class ItemSource:
             context.bookmark = start
 
     def _identity(self, item: Any) -> str:
-        found = item.get(self.key) if self.key is not None and isinstance(item, dict) else item
-        if isinstance(found, bool) or not isinstance(found, (str, int)) or found == "":
+        identity = item.get(self.key) if self.key is not None and isinstance(item, dict) else item
+        if isinstance(identity, bool) or not isinstance(identity, (str, int)) or identity == "":
             under = f" under {self.key!r}" if self.key else ""
             raise SourceError(f"an item has no identity{under}: expected a text or a whole number")
-        return str(found)
+        return str(identity)
 
 
 def _with_item(providers: Providers, item: Any) -> Providers:

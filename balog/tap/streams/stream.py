@@ -154,8 +154,8 @@ class Stream:
         """Call ``records`` with the arguments that it asks for, and return its records."""
         if self._items is not None:
             return self._items.records(self._call, providers)
-        found: Records | None = self._call(providers)
-        return () if found is None else found
+        records: Records | None = self._call(providers)
+        return () if records is None else records
 
     def use(self, function: Callable[..., Records]) -> None:
         """Set the function that yields the records.
@@ -235,7 +235,7 @@ class Stream:
 
 
 def declare(
-    family: dict[str, Stream], names: Sequence[str], settings: Mapping[str, Any], place: str
+    family: dict[str, Stream], names: Sequence[str], settings: Mapping[str, Any], line: str
 ) -> Callable[[Any], Any]:
     """Return a decorator that makes a stream for each name and adds it to ``family``.
 
@@ -247,20 +247,20 @@ def declare(
         TapError: a name is taken, or a setting is invalid.
     """
     if not all(isinstance(name, str) for name in names):
-        raise TapError(f"a stream ({place}): expected names, and parentheses after the decorator also without any")
+        raise TapError(f"a stream ({line}): expected names, and parentheses after the decorator also without any")
 
     def decorate(subject: Any) -> Any:
         if isinstance(subject, type):
-            kind = stream_kind(subject, place)
+            kind = stream_kind(subject, line)
             for name in names or (getattr(subject, "name", "") or _snake_case(subject.__name__),):
-                add(family, kind(name, place=place, **settings))
+                add(family, kind(name, place=line, **settings))
             return subject
         if not callable(subject):
-            raise TapError(f"stream {', '.join(names)!r} ({place}): expected a function or a class")
-        made = [Stream(name, place=place, records=subject, **settings) for name in names or (subject.__name__,)]
-        for stream in made:
+            raise TapError(f"stream {', '.join(names)!r} ({line}): expected a function or a class")
+        streams = [Stream(name, place=line, records=subject, **settings) for name in names or (subject.__name__,)]
+        for stream in streams:
             add(family, stream)
-        return made[0] if len(made) == 1 else subject
+        return streams[0] if len(streams) == 1 else subject
 
     return decorate
 
@@ -297,23 +297,23 @@ def add(family: dict[str, Stream], stream: Stream) -> None:
     family[stream.name] = stream
 
 
-def stream_kind(subject: Any, place: str) -> Callable[..., Stream]:
+def stream_kind(subject: Any, line: str) -> Callable[..., Stream]:
     """Return what makes streams of a class, or of a function that yields records: ``kind(name, **settings)``.
 
     Raises:
         TapError: it is neither, or a class without a method ``records``.
     """
     if isinstance(subject, type):
-        return subject if issubclass(subject, Stream) else _stream_class(subject, place)
+        return subject if issubclass(subject, Stream) else _stream_class(subject, line)
     if not callable(subject):
-        raise TapError(f"({place}): expected a function or a class that reads streams")
+        raise TapError(f"({line}): expected a function or a class that reads streams")
     return partial(Stream, records=subject)
 
 
-def _stream_class(subject: type, place: str) -> type[Stream]:
+def _stream_class(subject: type, line: str) -> type[Stream]:
     """Return a class of streams for a class that has a method ``records``."""
     if not callable(getattr(subject, "records", None)):
-        raise TapError(f"class {subject.__name__} ({place}): has no method 'records'")
+        raise TapError(f"class {subject.__name__} ({line}): has no method 'records'")
 
     own_init = vars(subject).get("__init__")
 
