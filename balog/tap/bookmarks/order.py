@@ -58,14 +58,14 @@ class Order:
         actual = "NaN or infinity" if isinstance(value, (float, Decimal)) else type(value).__name__
         raise ValueError(f"expected {_WANTED[self.kind]}, not {actual}")
 
-    def is_before(self, one: Any, other: Any) -> bool:
+    def is_before(self, value: Any, other: Any) -> bool:
         """Return whether one value is smaller than the other.
 
         Raises:
             ValueError: one is not of this kind, or one is a number and the other a text.
         """
         try:
-            return bool(self.rank(one) < self.rank(other))
+            return bool(self.rank(value) < self.rank(other))
         except TypeError:
             raise ValueError("numbers and texts cannot be compared") from None
 

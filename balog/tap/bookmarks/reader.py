@@ -59,8 +59,8 @@ def state_of(document: Any, streams: Collection[str] | None, source: str = "", l
         )
     for name, entry in marks.items():
         if entry is not None and not isinstance(entry, dict):
-            place = f"{path}.bookmarks[{name!r}]"
-            raise ConfigError(f"expected an object, as {{replication key: value}}, not {_kind(entry)}", source, place)
+            subpath = f"{path}.bookmarks[{name!r}]"
+            raise ConfigError(f"expected an object, as {{replication key: value}}, not {_kind(entry)}", source, subpath)
     known = [*marks, *filter(None, [State(value).currently_syncing])] if streams is None else streams
     unknown = sorted(set(marks) - set(known))
     if marks and len(unknown) == len(marks):

@@ -105,8 +105,8 @@ class Start:
         if value is None:
             others = [
                 name
-                for name, found in entry.items()
-                if found is not None and name not in RESERVED_KEYS and not isinstance(found, dict)
+                for name, bookmark in entry.items()
+                if bookmark is not None and name not in RESERVED_KEYS and not isinstance(bookmark, dict)
             ]
             if others:
                 self.warn("The bookmark in the state has another key and is ignored", key=key, found=sorted(others))

@@ -32,8 +32,8 @@ class State:
     @property
     def currently_syncing(self) -> str | None:
         """The stream that is being synced, or was when the run was interrupted; None between streams."""
-        found = self._value.get("currently_syncing")
-        return found if isinstance(found, str) else None
+        stream = self._value.get("currently_syncing")
+        return stream if isinstance(stream, str) else None
 
     @currently_syncing.setter
     def currently_syncing(self, stream: str | None) -> None:
@@ -48,8 +48,8 @@ class State:
 
     def entry(self, stream: str) -> dict[str, Any]:
         """Return a copy of a stream's entry, {} if there is none."""
-        found: dict[str, Any] = copy.deepcopy(self._value["bookmarks"].get(stream) or {})
-        return found
+        entry: dict[str, Any] = copy.deepcopy(self._value["bookmarks"].get(stream) or {})
+        return entry
 
     def get(self, stream: str, key: str, default: Any = None) -> Any:
         """Return a value of a stream's entry, such as the bookmark of its replication key."""
@@ -176,5 +176,5 @@ class FullTable:
 
 def version_in(state: State, stream: str, key: str = ACTIVE_VERSION) -> int | None:
     """Return a version in a stream's entry; None if there is no valid one."""
-    found = state.get(stream, key)
-    return found if type(found) is int and 0 < found < _MAX_VERSION else None
+    version = state.get(stream, key)
+    return version if type(version) is int and 0 < version < _MAX_VERSION else None
