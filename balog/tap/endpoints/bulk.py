@@ -167,10 +167,10 @@ class BulkStream(EndpointStream):
             headers=headers,
             is_repeatable=bool(self.key_header),
         )
-        found = Page(answer, None, 1, None).at(self.job)
-        if isinstance(found, bool) or not isinstance(found, (str, int)) or found == "":
+        job_id = Page(answer, None, 1, None).at(self.job)
+        if isinstance(job_id, bool) or not isinstance(job_id, (str, int)) or job_id == "":
             raise SourceError(f"the answer to the creation of a job has no id at {self.job!r}")
-        return str(found)
+        return str(job_id)
 
     def poll_job(self, client: Any, context: Context, job: str) -> JobReport:
         """Ask for a job.
@@ -303,8 +303,8 @@ class BulkStream(EndpointStream):
     def _part_urls(self, page: Page, values: Values) -> list[str]:
         if self.result:
             return [self.filled_path("result", values)]
-        found = values_at(page.body, self.parts or "")
-        urls = [found] if isinstance(found, str) else found
+        parts = values_at(page.body, self.parts or "")
+        urls = [parts] if isinstance(parts, str) else parts
         if not isinstance(urls, list) or not all(isinstance(url, str) and url for url in urls):
             raise SourceError(f"the job is done and has no URLs at {self.parts!r}")
         return urls

@@ -104,16 +104,16 @@ class FileStream(Stream):
             storage.close()
 
     def _files(self, storage: Storage) -> list[_FoundFile]:
-        found: list[_FoundFile] = []
+        files: list[_FoundFile] = []
         for name, size, modified in _listed(storage):
             if fnmatchcase(name, self.pattern):
-                if len(found) >= MAX_FILES:
+                if len(files) >= MAX_FILES:
                     raise SourceError(f"more than {MAX_FILES} files match {self.pattern}; declare several streams")
                 if not modified:
                     raise SourceError(f"{self.folder}: does not say when files were written; use FULL_TABLE")
                 text = datetime.fromtimestamp(modified, timezone.utc).isoformat(timespec="microseconds")
-                found.append(_FoundFile(text.replace("+00:00", "Z"), name, size))
-        return sorted(found)
+                files.append(_FoundFile(text.replace("+00:00", "Z"), name, size))
+        return sorted(files)
 
     def _pages(self, storage: Storage, file: _FoundFile, context: Context) -> Iterator[list[dict[str, Any]]]:
         options = ReadOptions(self.format, self.delimiter, self.encoding, self.sheet, self.max_bytes)
@@ -142,10 +142,10 @@ def _listed(storage: Storage) -> Iterator[tuple[str, int, float]]:
             modified = storage.modified(name)
             yield name, size, modified.timestamp() if modified else 0.0
         return
-    found = entries()
-    if found is None:
+    files = entries()
+    if files is None:
         raise SourceError(f"{storage.url}: there is no such folder")
-    for name, size, modified in found:
+    for name, size, modified in files:
         if not any(part.startswith((".", "_")) for part in name.split("/")):
             yield name, size, modified
 
@@ -154,8 +154,8 @@ def _with_origin(source: Any) -> Any:
     """Return the source of a schema, with the properties of a record's origin."""
     origin = {FILE: string(null=False), LINE: integer(null=False), MODIFIED: date_time(null=False)}
 
-    def made(client: Any, stream: str) -> dict[str, Any]:
-        found = schema_of(source, client, stream)
-        return {**found, "properties": {**found.get("properties", {}), **origin}}
+    def read_schema(client: Any, stream: str) -> dict[str, Any]:
+        schema = schema_of(source, client, stream)
+        return {**schema, "properties": {**schema.get("properties", {}), **origin}}
 
-    return made
+    return read_schema

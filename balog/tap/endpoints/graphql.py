@@ -114,15 +114,15 @@ class GraphQLStream(EndpointStream):
         """Yield the records, a page at a time."""
         record = parent if item is None else item
         values = Values(context, record)
-        found = {parse_variable(name).name: value for name, value in self.filled("variables", values).items()}
+        variables = {parse_variable(name).name: value for name, value in self.filled("variables", values).items()}
         for each in self._variables.values():
-            if each.type.endswith("!") and found.get(each.name) is None:
+            if each.type.endswith("!") and variables.get(each.name) is None:
                 raise SourceError(f"the variable ${each.name} of type {each.type} has no value")
         paging = self._paging
         query, policy, errors = self._query(context), getattr(client, "policy", None) or Policy(), _PartialErrors()
 
         def fetch(position: Any) -> dict[str, Any]:
-            document = {"query": query, "variables": {**found, **paging.params(position)}}
+            document = {"query": query, "variables": {**variables, **paging.params(position)}}
             body = self._send(client, policy, document)
             errors.of_page = errors_of(body)
             page = self._page(body, context)
@@ -148,19 +148,19 @@ class GraphQLStream(EndpointStream):
         Raises:
             SourceError: the answer has no records at their path.
         """
-        found: Any = body["data"]
+        value: Any = body["data"]
         for step in self._steps:
-            found = found.get(step.key) if isinstance(found, Mapping) else None
-        items = values_at(found, self.items or "")
+            value = value.get(step.key) if isinstance(value, Mapping) else None
+        items = values_at(value, self.items or "")
         if isinstance(items, dict) and self.paging is None:
             items = [items]
         if not isinstance(items, list):
             errors = errors_of(body)
-            place = ".".join([*(step.key for step in self._steps), *([self.items] if self.items else [])])
-            raise SourceError(f"{place} is not a list of records; the source answered {summary(errors)}")
-        if self._is_connection and not isinstance(found.get("pageInfo"), Mapping):
+            path = ".".join([*(step.key for step in self._steps), *([self.items] if self.items else [])])
+            raise SourceError(f"{path} is not a list of records; the source answered {summary(errors)}")
+        if self._is_connection and not isinstance(value.get("pageInfo"), Mapping):
             raise SourceError(f"{self._steps[-1].key} has no pageInfo, so the next page is not known")
-        return {"items": items, "field": found}
+        return {"items": items, "field": value}
 
     def _query(self, context: Context) -> str:
         """Return the query of a catalog's entry."""

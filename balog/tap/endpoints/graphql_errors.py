@@ -53,9 +53,9 @@ def body_of(answer: Any) -> dict[str, Any]:
 
 def errors_of(body: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the errors of a body; one that is not an object is a message."""
-    found = body.get("errors") or []
-    found = found if isinstance(found, list) else [found]
-    return [error if isinstance(error, dict) else {"message": str(error)} for error in found]
+    errors = body.get("errors") or []
+    errors = errors if isinstance(errors, list) else [errors]
+    return [error if isinstance(error, dict) else {"message": str(error)} for error in errors]
 
 
 def summary(errors: list[dict[str, Any]]) -> str:
@@ -65,18 +65,18 @@ def summary(errors: list[dict[str, Any]]) -> str:
     first = errors[0]
     message = first.get("message")
     text = one_line(message)[:200] if isinstance(message, str) else ""
-    code, path = _code(first), first.get("path")
-    place = ".".join(map(str, path))[:200] if isinstance(path, list) else ""
-    found = f"{text or 'an error without a message'}{f' ({code})' if code else ''}{f' at {place}' if place else ''}"
-    return found if len(errors) == 1 else f"{found}, and {len(errors) - 1} other errors"
+    code, steps = _code(first), first.get("path")
+    path = ".".join(map(str, steps))[:200] if isinstance(steps, list) else ""
+    line = f"{text or 'an error without a message'}{f' ({code})' if code else ''}{f' at {path}' if path else ''}"
+    return line if len(errors) == 1 else f"{line}, and {len(errors) - 1} other errors"
 
 
 def _code(error: Mapping[str, Any]) -> str:
     extensions = error.get("extensions")
     extensions = extensions if isinstance(extensions, Mapping) else {}
-    for found in (extensions.get("code"), error.get("type"), extensions.get("type"), extensions.get("classification")):
-        if isinstance(found, (str, int)) and not isinstance(found, bool):
-            return str(found)[:60]
+    for code in (extensions.get("code"), error.get("type"), extensions.get("type"), extensions.get("classification")):
+        if isinstance(code, (str, int)) and not isinstance(code, bool):
+            return str(code)[:60]
     return ""
 
 

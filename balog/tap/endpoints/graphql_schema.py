@@ -51,10 +51,10 @@ def graphql_type(
 
     def source(client: Any, stream: str) -> dict[str, Any]:
         reader = _TypeReader(client(), path, {**_SCALARS, **(scalars or {})})
-        found = reader.read(name)
-        if found is None:
+        object_type = reader.read(name)
+        if object_type is None:
             raise SchemaError(f"the source has no object type {name!r}", f"schema of {stream}")
-        return reader.object_of(found, depth)
+        return reader.object_of(object_type, depth)
 
     return source
 
@@ -71,8 +71,8 @@ class _TypeReader:
         if name not in self._types:
             document = {"query": _QUERY, "variables": {"name": name}}
             answer = self._client.request("POST", self._path, json=document, is_repeatable=True, allow=(400, 422))
-            found = body_of(answer)["data"].get("__type")
-            self._types[name] = found if isinstance(found, dict) and isinstance(found.get("fields"), list) else None
+            type_ = body_of(answer)["data"].get("__type")
+            self._types[name] = type_ if isinstance(type_, dict) and isinstance(type_.get("fields"), list) else None
         return self._types[name]
 
     def object_of(self, type: dict[str, Any], depth: int) -> dict[str, Any]:
@@ -89,20 +89,20 @@ class _TypeReader:
     def _of(self, type: dict[str, Any], depth: int, *, is_nullable: bool) -> dict[str, Any] | None:
         """Return the schema of a type; None if it is left out."""
         kind, name = type["kind"], type["name"]
-        made: dict[str, Any] | None = None
+        schema: dict[str, Any] | None = None
         if kind == "NON_NULL":
             return self._of(type["ofType"], depth, is_nullable=False)
         if kind == "LIST":
             items = self._of(type["ofType"], depth, is_nullable=True)
-            made = None if items is None else {"type": "array", "items": items}
+            schema = None if items is None else {"type": "array", "items": items}
         elif kind in ("OBJECT", "INTERFACE") and depth > 0:
-            found = self.read(name)
-            made = self.object_of(found, depth - 1) if found is not None else None
-            made = made if made and made["properties"] else None
+            object_type = self.read(name)
+            schema = self.object_of(object_type, depth - 1) if object_type is not None else None
+            schema = schema if schema and schema["properties"] else None
         elif kind == "ENUM":
-            made = {"type": "string"}
+            schema = {"type": "string"}
         elif kind == "SCALAR":
-            made = dict(self._scalars.get(name, {"type": "string"}))
-        if made is not None and is_nullable and isinstance(made.get("type"), str):
-            made["type"] = ["null", made["type"]]
-        return made
+            schema = dict(self._scalars.get(name, {"type": "string"}))
+        if schema is not None and is_nullable and isinstance(schema.get("type"), str):
+            schema["type"] = ["null", schema["type"]]
+        return schema

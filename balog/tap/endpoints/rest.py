@@ -109,11 +109,11 @@ class RestStream(EndpointStream):
             yield from pages(fetch, paging.next, first=paging.first, items=self.items, may_repeat=self.may_repeat)
             return
         page = Page(fetch(None), None, 1, self.items)
-        found = page.at(self.items) if self.items else page.body
-        if not isinstance(found, (list, dict)):
+        records = page.at(self.items) if self.items else page.body
+        if not isinstance(records, (list, dict)):
             raise SourceError(f"the response has no records at {self.items or 'its top level'!r}")
-        if found:
-            yield found if isinstance(found, list) else [found]
+        if records:
+            yield records if isinstance(records, list) else [records]
 
     def _request(self, position: Any, url: str, params: dict[str, Any], body: Any) -> tuple[str, Any, Any]:
         """Return the URL, query and body of the request for a position."""

@@ -49,10 +49,10 @@ class Values(NamedTuple):
             return ",".join(sorted(self.context.selected))
         if name in OWN:
             return getattr(self.context, name)
-        root, found = (self.context.config, name[7:]) if name.startswith("config.") else (self.record, name)
+        root, path = (self.context.config, name[7:]) if name.startswith("config.") else (self.record, name)
         if name == "item" and not isinstance(self.record, Mapping):  # an item of for_each that has no fields
             return self.record
-        for step in found.split("."):
+        for step in path.split("."):
             if isinstance(root, Mapping):
                 root = root.get(step)
             else:
@@ -99,13 +99,13 @@ class Template:
         """
         if len(self._pieces) == 1 and self._pieces[0][0] == "" and self._pieces[0][1] is not None:
             return _formatted(values.get(self._pieces[0][1]), self._pieces[0][2])
-        made = []
+        texts = []
         for literal, name, form in self._pieces:
             value = "" if name is None else _formatted(values.get(name), form)
             if value is None:
                 return None
-            made.append(literal + str(value))
-        return "".join(made)
+            texts.append(literal + str(value))
+        return "".join(texts)
 
     def fill_path(self, values: Values) -> str:
         """Return the text as a path of a URL, each value percent-encoded as one segment.
@@ -113,9 +113,9 @@ class Template:
         Raises:
             SourceError: a value is missing, or cannot be a segment of a path.
         """
-        made = []
+        texts = []
         for literal, name, form in self._pieces:
-            made.append(literal)
+            texts.append(literal)
             if name is not None:
                 value = _formatted(values.get(name), form)
                 if isinstance(value, (float, Decimal)) and finite(value):  # ids whose type is number
@@ -126,8 +126,8 @@ class Template:
                     )
                 if value in ("", ".", ".."):
                     raise SourceError(f"the path {self.text!r} needs {name!r}: {value!r} can't be part of a path")
-                made.append(quote(str(value), safe=""))
-        return "".join(made)
+                texts.append(quote(str(value), safe=""))
+        return "".join(texts)
 
 
 def parse(value: Any) -> Any:
@@ -137,8 +137,8 @@ def parse(value: Any) -> Any:
         ValueError: a text is not a valid template.
     """
     if isinstance(value, str):
-        made = Template(value)
-        return made if made.names else made.fill(Values(None, None))  # type: ignore[arg-type]
+        template = Template(value)
+        return template if template.names else template.fill(Values(None, None))  # type: ignore[arg-type]
     if isinstance(value, Mapping):
         return {name: parse(inner) for name, inner in value.items()}
     return [parse(inner) for inner in value] if isinstance(value, (list, tuple)) else value
@@ -152,7 +152,7 @@ def fill(value: Any, values: Values) -> Any:
         filled = {name: fill(inner, values) for name, inner in value.items()}
         return {name: inner for name, inner in filled.items() if inner is not None or value[name] is None}
     if isinstance(value, list):
-        return [made for inner in value if (made := fill(inner, values)) is not None or inner is None]
+        return [member for inner in value if (member := fill(inner, values)) is not None or inner is None]
     return value
 
 
