@@ -97,12 +97,12 @@ class TapDefinition:
         Raises:
             TapError: see ``stream``; settings of a stream that has been declared before.
         """
-        place = self._place_of(name, "sync")
+        line = self._place_of(name, "sync")
 
         def declare_function(function: _Any) -> _Any:
             known = self.streams.get(name)
             if known is None:
-                declare(self.streams, (name,), settings, place)(function)
+                declare(self.streams, (name,), settings, line)(function)
             elif settings:
                 raise TapError(f"{known.title}: is declared already; set {', '.join(settings)} there, not in sync")
             else:
@@ -126,12 +126,12 @@ class TapDefinition:
         Raises:
             TapError: there is such a function already, or an invalid parameter or reader.
         """
-        place = self._place_of_declaration("@tap.discover")
+        line = self._place_of_declaration("@tap.discover")
 
         def declare_finder(function: Any) -> Any:
             if self.finder is not None:
-                raise TapError(f"@tap.discover ({place}): the tap has one already; yield all streams from one function")
-            self.finder = StreamFinder(function, reader, place)
+                raise TapError(f"@tap.discover ({line}): the tap has one already; yield all streams from one function")
+            self.finder = StreamFinder(function, reader, line)
             return function
 
         return declare_finder if function is None else declare_finder(function)
@@ -154,20 +154,20 @@ class TapDefinition:
         and ``stream`` (the name). ``@tap.schema()`` on a function without parameter ``stream`` returns all schemas by
         name, and is called once.
         """
-        place = self._place_of(name, "schema")
+        line = self._place_of(name, "schema")
         if source is not None:
-            self._declarations.append(_Declaration(name, "schema", source, place))
+            self._declarations.append(_Declaration(name, "schema", source, line))
             return source
 
         def declare_source(function: _Any) -> _Any:
-            call = inject(function, ("client", "stream"), f"schema of {name or 'all streams'} ({place})")
+            call = inject(function, ("client", "stream"), f"schema of {name or 'all streams'} ({line})")
             is_each = bool(name) or "stream" in inspect.signature(function).parameters
-            made: SchemaSource = (
+            schema_source: SchemaSource = (
                 (lambda client, stream: call({"client": client, "stream": lambda: stream}))
                 if is_each
                 else generated(lambda client: call({"client": lambda: client}))
             )
-            self._declarations.append(_Declaration(name, "schema", made, place))
+            self._declarations.append(_Declaration(name, "schema", schema_source, line))
             return function
 
         return declare_source
@@ -178,11 +178,11 @@ class TapDefinition:
         Its arguments are the node (``name``, ``path``, ``level``, 0 for the stream itself; ``set(key, value)`` writes
         metadata) and the node's schema. The default metadata is there already.
         """
-        place = self._place_of(name, "metadata")
+        line = self._place_of(name, "metadata")
 
         def declare_visitor(function: _Any) -> _Any:
             self.visitors.append((name, function))
-            self._declarations.append(_Declaration(name, "", None, place))
+            self._declarations.append(_Declaration(name, "", None, line))
             return function
 
         return declare_visitor
@@ -204,14 +204,14 @@ class TapDefinition:
             TapError: a declaration for an unknown stream, an unknown parent, a stream without function or schema.
         """
         default_schema: Any = None
-        for name, setting, value, place in self._declarations:
+        for name, setting, value, line in self._declarations:
             if not name:
                 default_schema = value if setting == "schema" else default_schema
                 continue
             if name not in self.streams:
                 if self.finder is not None:
                     continue
-                raise TapError(f"there is no stream {name!r} ({place}){suggest(name, self.streams, limit=0)}")
+                raise TapError(f"there is no stream {name!r} ({line}){suggest(name, self.streams, limit=0)}")
             if setting:
                 setattr(self.streams[name], setting, value)
         link(self.streams)
@@ -231,9 +231,9 @@ class TapDefinition:
 
     def extensible(self) -> TapDefinition:
         """Return a copy whose ``streams`` further streams can be added to, for one run."""
-        made = copy.copy(self)
-        made.streams = StreamFamily(self.streams)
-        return made
+        definition = copy.copy(self)
+        definition.streams = StreamFamily(self.streams)
+        return definition
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -245,25 +245,25 @@ class TapDefinition:
             self.streams.is_closed = False
 
     def _setting(self, name: str, setting: str, parameters: Sequence[str] = ()) -> Callable[[_Any], _Any]:
-        place = self._place_of(name, setting)
+        line = self._place_of(name, setting)
 
         def declare_setting(function: _Any) -> _Any:
             if parameters:
-                inject(function, parameters, f"{setting} of stream {name!r} ({place})")
-            self._declarations.append(_Declaration(name, setting, function, place))
+                inject(function, parameters, f"{setting} of stream {name!r} ({line})")
+            self._declarations.append(_Declaration(name, setting, function, line))
             return function
 
         return declare_setting
 
     def _place_of(self, name: Any, decorator: str) -> str:
-        place = self._place_of_declaration(decorator)
+        line = self._place_of_declaration(decorator)
         if not isinstance(name, str):
             raise TapError(
-                f"{decorator} ({place}): expected a stream's name, and parentheses after the decorator also without one"
+                f"{decorator} ({line}): expected a stream's name, and parentheses after the decorator also without one"
             )
-        return place
+        return line
 
     def _place_of_declaration(self, decorator: str) -> str:
-        place = place_of_caller()
-        self.streams.check_open(f"{decorator} ({place})")
-        return place
+        line = place_of_caller()
+        self.streams.check_open(f"{decorator} ({line})")
+        return line
