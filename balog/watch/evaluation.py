@@ -92,8 +92,8 @@ class Evaluation:
             latest: the time to assume for an event from the future, whose producer's clock is wrong.
         """
         alerts: list[TimedAlert] = []
-        for one in observe(event):
-            alerts += self.observe(one, event, latest)
+        for observation in observe(event):
+            alerts += self.observe(observation, event, latest)
         return alerts
 
     def observe(
@@ -112,7 +112,7 @@ class Evaluation:
         now = max(self.clock, min(observation.time, latest))
         alerts = self.advance(now, with_end=False)
         if isinstance(observation, SilenceObserved | AcknowledgementObserved):
-            return alerts + self._hush(observation, now)
+            return alerts + self._silence(observation, now)
         for monitor in self._by_type[type(observation)]:
             if not monitor.selects(observation.pipeline, event):
                 continue
@@ -305,7 +305,7 @@ class Evaluation:
                 dues.append(self._silenced_until(monitor, series, now))
             elif series.shown == "acknowledged":
                 dues.append(series.acknowledged)
-            due = min((one for one in dues if one is not None), default=None)
+            due = min((time for time in dues if time is not None), default=None)
         if due is None or due == float("inf"):
             self._deadlines.pop(series.key, None)
         elif self._deadlines.get(series.key) != due:
@@ -315,7 +315,7 @@ class Evaluation:
                 self._due = [(when, key) for key, when in self._deadlines.items()]
                 heapq.heapify(self._due)
 
-    def _hush(self, observation: SilenceObserved | AcknowledgementObserved, now: float) -> list[TimedAlert]:
+    def _silence(self, observation: SilenceObserved | AcknowledgementObserved, now: float) -> list[TimedAlert]:
         """Silence or acknowledge the series that match a name or a key."""
         if isinstance(observation, SilenceObserved):
             self.silences = {match: until for match, until in self.silences.items() if until > now}
@@ -350,10 +350,10 @@ def _matches(match: str, series: Series) -> bool:
 
 
 def _labels(config: MonitorConfig, series: Series) -> dict[str, str]:
-    found = dict(config.labels)
-    found.update((name, value) for name, value in (("pipeline", series.pipeline), ("stream", series.stream)) if value)
-    found.update(series.labels)
-    return found
+    labels = dict(config.labels)
+    labels.update((name, value) for name, value in (("pipeline", series.pipeline), ("stream", series.stream)) if value)
+    labels.update(series.labels)
+    return labels
 
 
 def _link(config: MonitorConfig, series: Series) -> str | None:

@@ -130,8 +130,8 @@ def observe(event: Event) -> Iterator[Observation]:
     }
     yield from _of_payload(payload, common)
     if is_error:
-        found = failure(_error_parts(event))
-        yield ErrorObserved(fingerprint=found.fingerprint, message=found.original, **common)
+        error = failure(_error_parts(event))
+        yield ErrorObserved(fingerprint=error.fingerprint, message=error.original, **common)
 
 
 _RUNS = ("run", "run_started")
@@ -161,8 +161,8 @@ def _of_payload(payload: Any, common: dict[str, Any]) -> Iterator[Observation]:
         tags = {key: str(tag) for key, tag in payload.tags.items() if isinstance(tag, str | int | float)}
         yield MetricObserved(name=payload.metric, type=payload.type, value=payload.value, tags=tags, **common)
     elif isinstance(payload, MetricsPayload):
-        for one in payload.values:
-            yield MetricObserved(name=one.name, type="gauge", value=one.value, **common)
+        for metric in payload.values:
+            yield MetricObserved(name=metric.name, type="gauge", value=metric.value, **common)
     elif isinstance(payload, StreamSchemaPayload):
         keys = tuple(payload.key_properties)
         yield SchemaObserved(stream=payload.stream, schema=bytes(payload.schema), keys=keys, **common)

@@ -63,8 +63,8 @@ class Series(Struct):
         self.good = None
         self.reason, self.value, self.expected = verdict.reason, verdict.value, verdict.expected
         if verdict.signal == "bad":  # an alert resolves with the severity that it had
-            found = verdict.severity or severity
-            self.severity = max(found, self.severity, key=_SEVERITIES.index) if was_alerting else found
+            new_severity = verdict.severity or severity
+            self.severity = max(new_severity, self.severity, key=_SEVERITIES.index) if was_alerting else new_severity
 
     def add_run(self, run: str) -> None:
         """Add a run's id to the evidence."""

@@ -147,16 +147,16 @@ class TopicWatch(StepThread):
             for monitor in self._watcher.evaluation.monitors.values()
             if (lag := monitor.config.lag) is not None and lag.topic is not None and lag.group is not None
         }
-        found = []
+        lags = []
         for topic, group in sorted(wanted):
             state = self._state(topic, group)
             if state is not None:
-                found.append(LagObserved(time=now, topic=topic, group=group, lag=state.pending))
-        return found
+                lags.append(LagObserved(time=now, topic=topic, group=group, lag=state.pending))
+        return lags
 
     def _state(self, topic: str, group: str) -> GroupState | None:
-        found = self._topics.topic(topic)
-        return found.group_state(group) if found.exists() else None
+        group_topic = self._topics.topic(topic)
+        return group_topic.group_state(group) if group_topic.exists() else None
 
     def _reload(self) -> None:
         stamp = _stamp(self._path)
@@ -175,7 +175,7 @@ class TopicWatch(StepThread):
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None  # an editor is replacing it
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    return status.st_mtime_ns, status.st_size, status.st_ino

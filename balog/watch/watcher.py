@@ -92,8 +92,8 @@ class Watcher:
                     continue
                 latest = self._clock.now()
                 seen = list(observe(event))
-                for one in seen:
-                    alerts += evaluation.observe(one, event, latest)
+                for observation in seen:
+                    alerts += evaluation.observe(observation, event, latest)
                 if seen:
                     handled.append(id)
                     known.add(id)
@@ -107,7 +107,7 @@ class Watcher:
         """
         with self._lock:
             evaluation = self._current()
-            alerts = [alert for one in observations for alert in evaluation.observe(one)]
+            alerts = [alert for observation in observations for alert in evaluation.observe(observation)]
             self._commit(alerts, ())
 
     def now(self) -> float:

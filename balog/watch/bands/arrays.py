@@ -24,6 +24,6 @@ def decode_array(type: Any, value: Any) -> Any:
         raise NotImplementedError(type)
     if not isinstance(value, bytes) or not value:
         raise ValueError("expected the bytes of an array")
-    found: array[Any] = array(value[:1].decode())
-    found.frombytes(value[1:])
-    return found
+    numbers: array[Any] = array(value[:1].decode())
+    numbers.frombytes(value[1:])
+    return numbers

@@ -116,9 +116,9 @@ class BandHistory(Struct):
 
     def set_hours(self, zone: tzinfo) -> None:
         """Find the hours of the values anew, after another phase."""
-        for place, time in enumerate(self.times):
-            if self.hours[place] != OUT:
-                self.hours[place] = slot_of(time, self.phase, zone).hour
+        for index, time in enumerate(self.times):
+            if self.hours[index] != OUT:
+                self.hours[index] = slot_of(time, self.phase, zone).hour
 
     def forget_outliers(self) -> None:
         """Reset the counts of anomalies."""

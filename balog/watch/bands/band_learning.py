@@ -117,26 +117,26 @@ def _choose(history: BandHistory, options: BandOptions) -> None:
     history.drift = 0.0
     renew_spread(history)
     half, varies = options.sensitivity * min(history.spread, 3.0), options.sensitivity * sqrt(history.counting)
-    for place, one in enumerate(distances):
-        if not isnan(one):
-            low, high = limits(max((history.values[place] + 1) / exp(one) - 1, 0.0), half, varies)
-            if not low <= history.values[place] <= high:
-                history.hours[place] = OUT
+    for index, distance in enumerate(distances):
+        if not isnan(distance):
+            low, high = limits(max((history.values[index] + 1) / exp(distance) - 1, 0.0), half, varies)
+            if not low <= history.values[index] <= high:
+                history.hours[index] = OUT
 
 
 def _move(history: BandHistory, options: BandOptions) -> None:
     """Move the history to the level of the anomalies, which stay comparable from now on."""
     times, hours = history.times, history.hours
-    first = next(place for place, time in enumerate(times) if time >= int(history.outlier_since))
-    shifts = [one for one, hour in zip(history.residuals[first:], hours[first:]) if hour == OUT and one == one]
+    first = next(index for index, time in enumerate(times) if time >= int(history.outlier_since))
+    shifts = [diff for diff, hour in zip(history.residuals[first:], hours[first:]) if hour == OUT and diff == diff]
     shift = exp(median(shifts) + history.drift) if shifts else 1.0
-    for place in range(first):
-        history.values[place] = max((history.values[place] + 1) * shift - 1, 0.0)
-    for place in range(first, len(times)):
-        if hours[place] == OUT:
-            hours[place] = slot_of(times[place], history.phase, options.zone).hour
-            history.residuals[place] = nan
+    for index in range(first):
+        history.values[index] = max((history.values[index] + 1) * shift - 1, 0.0)
+    for index in range(first, len(times)):
+        if hours[index] == OUT:
+            hours[index] = slot_of(times[index], history.phase, options.zone).hour
+            history.residuals[index] = nan
         else:
-            hours[place] = OUT
+            hours[index] = OUT
     history.drift = 0.0
     history.forget_outliers()

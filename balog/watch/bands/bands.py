@@ -63,7 +63,7 @@ def expect(history: BandHistory, when: float, options: BandOptions) -> Band | No
     places = places_of(history, slot.hour, season)
     if not places:
         return None
-    values = [history.values[place] for place in places]
+    values = [history.values[index] for index in places]
     usual = log1p(trimmed_mean(values)) + history.drift
     effect, peak, has_months = effect_of(history, slot.day, options)
     center = max(exp(usual + effect) - 1, 0.0)

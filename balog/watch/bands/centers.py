@@ -17,12 +17,12 @@ def places_of(history: BandHistory, hour: int, season: Season) -> list[int]:
     hours = history.hours
     mask, mark = (hours, hour) if season == "hour_of_week" else (hours.translate(_table(season, hour)), 1)
     places: list[int] = []
-    place = len(mask)
+    index = len(mask)
     for _ in range(MAX_COMPARABLE):
-        place = mask.rfind(mark, 0, place)
-        if place < 0:
+        index = mask.rfind(mark, 0, index)
+        if index < 0:
             break
-        places.append(place)
+        places.append(index)
     return places
 
 
@@ -36,7 +36,7 @@ def _table(season: Season, hour: int) -> bytes:
 def center_of(history: BandHistory, hour: int, season: Season) -> float | None:
     """Return the center of an hour of the week; None without a comparable value."""
     places = places_of(history, hour, season)
-    return trimmed_mean([history.values[place] for place in places]) if places else None
+    return trimmed_mean([history.values[index] for index in places]) if places else None
 
 
 def trimmed_mean(values: list[float]) -> float:

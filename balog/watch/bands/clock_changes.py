@@ -78,8 +78,8 @@ def follow_clocks(
         history.clocks = (since or when if any(scores) else 0.0, scores[0], scores[1])
         return
     step = -3600 if scores[0] > scores[1] else 3600
-    for place, time in enumerate(history.times):
+    for index, time in enumerate(history.times):
         if time < since:
-            history.times[place] = time - step
+            history.times[index] = time - step
     history.set_hours(options.zone)
     history.clocks = (-1.0, 0.0, 0.0)

@@ -54,20 +54,20 @@ def _look_back(history: BandHistory, day: date, *, is_own: bool) -> tuple[float,
     effect, count, least = 0.0, 0, max(_NOTABLE * history.day_spread, _LEAST)
     days, first, peak = history.days, history.first_day, 0.0
     for same in same_days(day, MONTHS):
-        places = [one - first for one in same]
-        past = [days[place] for place in places if 0 <= place < len(days) and not isnan(days[place])]
-        notable = [one for one in past if abs(one) > least]
+        places = [ordinal - first for ordinal in same]
+        past = [days[index] for index in places if 0 <= index < len(days) and not isnan(days[index])]
+        notable = [value for value in past if abs(value) > least]
         count = max(count, len(past))
         if is_own and len(past) >= MIN_BUCKET:
             effect = median(past)
         elif len(notable) >= max(MIN_BUCKET, 2 / 3 * len(past)):
             middle = median(past)
-            if abs(middle) > abs(effect) and all(one * middle > 0 for one in notable):
+            if abs(middle) > abs(effect) and all(value * middle > 0 for value in notable):
                 effect = middle
         near = [
-            days[max(place - _NEAR, 0) : place + _NEAR + 1] for place in places if -_NEAR <= place < len(days) + _NEAR
+            days[max(index - _NEAR, 0) : index + _NEAR + 1] for index in places if -_NEAR <= index < len(days) + _NEAR
         ]
-        peaks = sorted([max([0.0, *(one for one in some if one > least)]) for some in near], reverse=True)
+        peaks = sorted([max([0.0, *(value for value in some if value > least)]) for some in near], reverse=True)
         if peaks:  # a month alone may have had an odd day
             peak = max(peak, peaks[1 if len(peaks) > MIN_BUCKET else 0])
     return effect, max(effect, peak), count

@@ -42,10 +42,10 @@ def choose_season(values: Sequence[float], hours: Sequence[int], span: float) ->
         if season == "none" or span >= 2 * SEASON_SPAN[season] * 0.97
     }
     enough = _COVERED * len(logs)
-    covered = {name: one for name, one in tried.items() if len(one) - sum(map(isnan, one)) >= enough}
+    covered = {name: column for name, column in tried.items() if len(column) - sum(map(isnan, column)) >= enough}
     tried = covered or {"none": tried["none"]}
     rows = [row for row in zip(*tried.values()) if not isnan(sum(row))]
-    means = [sum([min(abs(one), _FAR) for one in column]) / max(len(rows), 1) for column in zip(*rows)] or [0.0]
+    means = [sum([min(abs(offset), _FAR) for offset in column]) / max(len(rows), 1) for column in zip(*rows)] or [0.0]
     best, least = 0, means[0]
     for number, mean in enumerate(means):
         if mean < least * _BETTER:
@@ -57,20 +57,20 @@ def choose_season(values: Sequence[float], hours: Sequence[int], span: float) ->
 def _distances(logs: Sequence[float], buckets: Sequence[int]) -> list[float]:
     """Return the distance of each value from the median of the others in its bucket; NaN if there are too few."""
     members: defaultdict[int, list[int]] = defaultdict(list)
-    for place, bucket in enumerate(buckets):
-        members[bucket].append(place)
-    found = [nan] * len(logs)
+    for index, bucket in enumerate(buckets):
+        members[bucket].append(index)
+    distances = [nan] * len(logs)
     for places in members.values():
         count = len(places)
         if count < MIN_BUCKET:
             continue
-        ordered = sorted([(logs[place], place) for place in places])
+        ordered = sorted([(logs[index], index) for index in places])
         middle = (count - 1) // 2
         (here, _), (above, _) = ordered[middle], ordered[middle + 1]
         medians = [above, above, here]  # of the others: for those before the middle, at it, and after it
         if count % 2:
             below = ordered[middle - 1][0]
             medians = [(here + above) / 2, (below + above) / 2, (below + here) / 2]
-        for rank, (one, place) in enumerate(ordered):
-            found[place] = one - medians[0 if rank < middle else 1 if rank == middle else 2]
-    return found
+        for rank, (value, index) in enumerate(ordered):
+            distances[index] = value - medians[0 if rank < middle else 1 if rank == middle else 2]
+    return distances

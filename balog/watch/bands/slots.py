@@ -59,13 +59,13 @@ def phase_of(starts: Sequence[int], before: float) -> float:
     if len(phases) < _MIN_STARTS:
         return before
 
-    def middle(one: float) -> float:
-        return sorted(min((one - other) % 3600, (other - one) % 3600) for other in phases)[len(phases) // 2]
+    def middle(phase: float) -> float:
+        return sorted(min((phase - other) % 3600, (other - phase) % 3600) for other in phases)[len(phases) // 2]
 
     if before >= 0 and middle(before) < 2 * _STEADY:
         return before
-    found = min(phases, key=middle)
-    return float(found) if middle(found) < _STEADY else -1.0
+    best_phase = min(phases, key=middle)
+    return float(best_phase) if middle(best_phase) < _STEADY else -1.0
 
 
 def bucket_of(season: Season, hour: int) -> int:

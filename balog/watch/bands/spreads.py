@@ -39,9 +39,9 @@ def renew_spread(history: BandHistory) -> None:
     """Compute the spread from the residuals, and the usual time between two runs."""
     last = (part[-MAX_RESIDUALS:] for part in (history.residuals, history.values, history.hours))
     rows = [
-        _noise(value, one)
-        for one, value, hour in zip(*last)
-        if one == one and hour != OUT and (value or one < -_ZERO)  # NaN differs from itself; 0 for 0 says nothing
+        _noise(value, diff)
+        for diff, value, hour in zip(*last)
+        if diff == diff and hour != OUT and (value or diff < -_ZERO)  # NaN differs from itself; 0 for 0 says nothing
     ]
     history.known = len(rows)
     if rows:
@@ -51,7 +51,7 @@ def renew_spread(history: BandHistory) -> None:
         counting = _variance([(square / share, shared / share) for square, share in small])
         history.counting = counting = min(max(counting, 0.02), _MOST_COUNTING)
         history.spread = sqrt(max(_variance([(square, counting * share) for square, share in large]), 0.0))
-    days = [one * one for one in history.days if one == one]
+    days = [value * value for value in history.days if value == value]
     history.day_spread = sqrt(median(days) / MEDIAN_SQUARE) if days else 0.0
     gaps = [later - earlier for earlier, later in pairwise(history.times[-GAPS:])]
     history.every = median(gaps) if len(gaps) >= 3 else 0.0
@@ -78,7 +78,7 @@ def _noise(value: float, residual: float) -> tuple[float, float]:
 
 def spread_of(history: BandHistory, places: list[int], center: float) -> float:
     """Return the spread of a slot: that of all residuals, moved by those of the slot, which may be a noisier one."""
-    squares = [one * one for place in places if (one := history.residuals[place]) == one]  # NaN differs from itself
+    squares = [diff * diff for index in places if (diff := history.residuals[index]) == diff]  # NaN differs from itself
     shared, count = history.spread**2, len(squares)
     if count < _MIN_OWN:
         return history.spread

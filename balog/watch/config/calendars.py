@@ -117,10 +117,10 @@ def _parse_days(text: str) -> frozenset[int]:
 
 
 def _parse_hours(text: str) -> tuple[int, int]:
-    found = _HOURS.fullmatch(text)
-    if found is None:
+    match = _HOURS.fullmatch(text)
+    if match is None:
         raise ConfigError(f"{text!r:.40} are not hours; expected 06:00-22:00")
-    begin, end = int(found[1]) * 60 + int(found[2]), int(found[3]) * 60 + int(found[4])
+    begin, end = int(match[1]) * 60 + int(match[2]), int(match[3]) * 60 + int(match[4])
     if end > 24 * 60 or begin == end:
         raise ConfigError(f"{text!r:.40} are not hours; expected a begin and another end, at most 24:00")
     return begin, end if end > begin else end + 24 * 60

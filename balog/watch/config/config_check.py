@@ -56,29 +56,29 @@ _NEEDS_ONE = {
 
 def find_semantic_problems(monitors: Sequence[MonitorConfig]) -> list[ConfigError]:
     """Return the problems of monitors whose types are right, each with its JSONPath in the file."""
-    found: list[ConfigError] = []
+    problems: list[ConfigError] = []
     names: set[str] = set()
     for number, monitor in enumerate(monitors):
-        place = f"$.monitors[{number}]"
+        path = f"$.monitors[{number}]"
         if monitor.name in names:
-            found.append(ConfigError(f"the name {monitor.name!r:.80} is there twice", path=f"{place}.name"))
+            problems.append(ConfigError(f"the name {monitor.name!r:.80} is there twice", path=f"{path}.name"))
         names.add(monitor.name)
-        found += _fields(monitor, place)
-        found += _kinds(monitor, place)
-        found += _globs_and_links(monitor, place)
-        found += _limits(monitor, place)
-    return found
+        problems += _fields(monitor, path)
+        problems += _kinds(monitor, path)
+        problems += _globs_and_links(monitor, path)
+        problems += _limits(monitor, path)
+    return problems
 
 
-def _fields(options: Any, place: str) -> Iterator[ConfigError]:
+def _fields(options: Any, struct_path: str) -> Iterator[ConfigError]:
     """Parse the texts of a struct and of its structs."""
-    for one in msgspec.structs.fields(options):
-        value, path = getattr(options, one.name), f"{place}.{one.encode_name}"
+    for field in msgspec.structs.fields(options):
+        value, path = getattr(options, field.name), f"{struct_path}.{field.encode_name}"
         if isinstance(value, msgspec.Struct):
             yield from _fields(value, path)
             continue
-        parse = _PARSERS.get(one.encode_name)
-        if one.encode_name in ("over", "under") and isinstance(value, str):  # of a duration
+        parse = _PARSERS.get(field.encode_name)
+        if field.encode_name in ("over", "under") and isinstance(value, str):  # of a duration
             parse = parse_duration
         if parse is None or value is None:
             continue
@@ -88,69 +88,67 @@ def _fields(options: Any, place: str) -> Iterator[ConfigError]:
             yield ConfigError(error.reason, path=path)
 
 
-def _kinds(monitor: MonitorConfig, place: str) -> Iterator[ConfigError]:
+def _kinds(monitor: MonitorConfig, path: str) -> Iterator[ConfigError]:
     chosen = [name for name in KINDS if getattr(monitor, name) is not None]
     if not chosen:
-        yield ConfigError(f"a monitor needs a kind; add one of {', '.join(KINDS)}", path=place)
+        yield ConfigError(f"a monitor needs a kind; add one of {', '.join(KINDS)}", path=path)
     elif len(chosen) > 1:
-        yield ConfigError(
-            f"{' and '.join(chosen)} are two kinds; write a monitor for each", path=f"{place}.{chosen[1]}"
-        )
+        yield ConfigError(f"{' and '.join(chosen)} are two kinds; write a monitor for each", path=f"{path}.{chosen[1]}")
     for name, options in _NEEDS_ONE.items():
         struct = getattr(monitor, name)
         if struct is not None and not any(_is_set(getattr(struct, option)) for option in options):
-            yield ConfigError(f"needs one of {', '.join(options)}", path=f"{place}.{name}")
+            yield ConfigError(f"needs one of {', '.join(options)}", path=f"{path}.{name}")
     if monitor.metric is not None and monitor.threshold is None:
-        yield ConfigError("needs a threshold, such as {over: 3, within: 1h}", path=f"{place}.metric")
+        yield ConfigError("needs a threshold, such as {over: 3, within: 1h}", path=f"{path}.metric")
     if monitor.threshold is not None and monitor.metric is None:
-        yield ConfigError("belongs to metric only", path=f"{place}.threshold")
+        yield ConfigError("belongs to metric only", path=f"{path}.threshold")
     if monitor.lag is not None:
-        yield from _lag(monitor.lag, f"{place}.lag")
+        yield from _lag(monitor.lag, f"{path}.lag")
 
 
-def _globs_and_links(monitor: MonitorConfig, place: str) -> Iterator[ConfigError]:
+def _globs_and_links(monitor: MonitorConfig, path: str) -> Iterator[ConfigError]:
     if not monitor.name.isprintable():
-        yield ConfigError("has a character that cannot be printed", path=f"{place}.name")
+        yield ConfigError("has a character that cannot be printed", path=f"{path}.name")
     for name in ("pipeline", "stream"):
         patterns = getattr(monitor, name)
         if not patterns or (isinstance(patterns, list) and "" in patterns):
-            yield ConfigError('an empty glob matches nothing; leave it out, or write "*"', path=f"{place}.{name}")
+            yield ConfigError('an empty glob matches nothing; leave it out, or write "*"', path=f"{path}.{name}")
     whole = next((name for name in ("duration", "failures", "lag") if getattr(monitor, name) is not None), None)
     if whole is not None and monitor.stream != "*":
-        yield ConfigError(f"{whole} has no streams, so nothing would fire; leave it out", path=f"{place}.stream")
+        yield ConfigError(f"{whole} has no streams, so nothing would fire; leave it out", path=f"{path}.stream")
     unknown = [field for field in re.findall(r"\{(\w+)\}", monitor.link or "") if field not in _LINK_FIELDS]
     if unknown:
         known = ", ".join(f"{{{name}}}" for name in _LINK_FIELDS)
-        yield ConfigError(f"there is no {{{unknown[0]:.40}}}; there are {known}", path=f"{place}.link")
+        yield ConfigError(f"there is no {{{unknown[0]:.40}}}; there are {known}", path=f"{path}.link")
     if monitor.link is not None and not monitor.link.lower().startswith(("https://", "http://")):
-        yield ConfigError("is not a URL; expected https:// or http://", path=f"{place}.link")
+        yield ConfigError("is not a URL; expected https:// or http://", path=f"{path}.link")
 
 
 def _is_set(value: object) -> bool:
     return value is not None and value is not False  # 0 is a limit
 
 
-def _lag(lag: Any, place: str) -> Iterator[ConfigError]:
+def _lag(lag: Any, path: str) -> Iterator[ConfigError]:
     if (lag.topic is None) == (lag.spool is None):
-        yield ConfigError("needs topic and group, or spool", path=place)
+        yield ConfigError("needs topic and group, or spool", path=path)
     elif (lag.topic is None) != (lag.group is None):
-        yield ConfigError("topic and group belong together", path=place)
+        yield ConfigError("topic and group belong together", path=path)
 
 
-def _limits(monitor: MonitorConfig, place: str) -> Iterator[ConfigError]:
+def _limits(monitor: MonitorConfig, path: str) -> Iterator[ConfigError]:
     """Yield the limits of a monitor that fire at every value, or at none."""
     changes, threshold, duration = monitor.schema, monitor.threshold, monitor.duration
     if changes is not None and changes.breaking == changes.additive == "ignore":
-        yield ConfigError("ignores every change", path=f"{place}.schema")
+        yield ConfigError("ignores every change", path=f"{path}.schema")
     limits = {
         "threshold": (None, None) if threshold is None else (threshold.under, threshold.over),
         "duration": (None, None) if duration is None else (_seconds(duration.under), _seconds(duration.over)),
     }
     for name, (under, over) in limits.items():
         if under is not None and over is not None and under > over:
-            yield ConfigError("under is larger than over, so every value fires", path=f"{place}.{name}")
+            yield ConfigError("under is larger than over, so every value fires", path=f"{path}.{name}")
     if limits["duration"][0] == 0.0:
-        yield ConfigError("no run is shorter", path=f"{place}.duration.under")
+        yield ConfigError("no run is shorter", path=f"{path}.duration.under")
 
 
 def _seconds(text: str | None) -> float | None:
@@ -165,7 +163,7 @@ def find_narrow_windows(monitors: Sequence[MonitorConfig]) -> Iterator[str]:
     Args:
         monitors: monitors without problems.
     """
-    rhythms = [(one, parse_duration(one.freshness.every)) for one in monitors if one.freshness is not None]
+    rhythms = [(config, parse_duration(config.freshness.every)) for config in monitors if config.freshness is not None]
     for monitor in monitors:
         failures, duration = monitor.failures, monitor.duration
         if failures is not None and failures.rate_over is not None:
@@ -183,7 +181,7 @@ def find_narrow_windows(monitors: Sequence[MonitorConfig]) -> Iterator[str]:
                 break
 
 
-def _share_pipelines(one: MonitorConfig, other: MonitorConfig) -> bool:
+def _share_pipelines(monitor: MonitorConfig, other: MonitorConfig) -> bool:
     """Return whether a glob of a monitor matches one of another."""
-    mine, others = ([each.pipeline] if isinstance(each.pipeline, str) else each.pipeline for each in (one, other))
+    mine, others = ([each.pipeline] if isinstance(each.pipeline, str) else each.pipeline for each in (monitor, other))
     return any(fnmatchcase(a, b) or fnmatchcase(b, a) for a in mine for b in others)

@@ -30,10 +30,10 @@ def parse_duration(text: str) -> float:
     Raises:
         ConfigError: not a number with a unit, or longer than 10 years.
     """
-    found = _DURATION.fullmatch(text)
-    if found is None:
+    match = _DURATION.fullmatch(text)
+    if match is None:
         raise ConfigError(f"{text!r:.40} is not a duration; expected a number and s, m, h, d or w, such as 15m")
-    seconds = float(found[1]) * _UNITS[found[2]]
+    seconds = float(match[1]) * _UNITS[match[2]]
     if seconds > LONGEST:
         raise ConfigError(f"{text!r:.40} is longer than 10 years")
     return seconds
@@ -57,10 +57,10 @@ def parse_share(text: str) -> float:
     Raises:
         ConfigError: not a percentage, or more than 100%.
     """
-    found = _SHARE.fullmatch(text)
-    if found is None or float(found[1]) > 100:
+    match = _SHARE.fullmatch(text)
+    if match is None or float(match[1]) > 100:
         raise ConfigError(f"{text!r:.40} is not a share; expected a percentage from 0% to 100%, such as 5%")
-    return float(found[1]) / 100
+    return float(match[1]) / 100
 
 
 def format_share(share: float) -> str:
@@ -74,10 +74,10 @@ def parse_factor(text: str) -> float:
     Raises:
         ConfigError: not a factor.
     """
-    found = _FACTOR.fullmatch(text)
-    if found is None or not float(found[1]):
+    match = _FACTOR.fullmatch(text)
+    if match is None or not float(match[1]):
         raise ConfigError(f"{text!r:.40} is not a factor; expected a number and x, such as 2x")
-    return float(found[1])
+    return float(match[1])
 
 
 def format_duration(seconds: float) -> str:

@@ -17,15 +17,15 @@ def find_monitor_problems(path: str | os.PathLike[str]) -> tuple[MonitorsFile | 
     Raises:
         ConfigError: the file cannot be read, or is not of its format.
     """
-    document, found = configs.read(path)
+    document, problems = configs.read(path)
     source = str(path)
-    found = configs.add_problems(found, configs.find_problems(document, MonitorsFile, source))
+    problems = configs.add_problems(problems, configs.find_problems(document, MonitorsFile, source))
     file, _, original = intact(document, MonitorsFile)
     if file is not None:
-        found += [
+        problems += [
             ConfigError(error.reason, source, original(error.path)) for error in find_semantic_problems(file.monitors)
         ]
-    return file, found
+    return file, problems
 
 
 def load_monitors(path: str | os.PathLike[str]) -> list[MonitorConfig]:
@@ -34,7 +34,7 @@ def load_monitors(path: str | os.PathLike[str]) -> list[MonitorConfig]:
     Raises:
         ConfigError: the file cannot be read; ``ConfigProblems`` has all mistakes.
     """
-    file, found = find_monitor_problems(path)
-    if found or file is None:
-        raise ConfigProblems(found or [ConfigError("is not a file of monitors", str(path))])
+    file, problems = find_monitor_problems(path)
+    if problems or file is None:
+        raise ConfigProblems(problems or [ConfigError("is not a file of monitors", str(path))])
     return file.monitors

@@ -43,7 +43,7 @@ _TYPES = {
     RunStarted: {"run_started"},
     SchemaObserved: {"stream_schema"},
 }
-HUSHES = frozenset({"alert_silence", "alert_acknowledgement"})
+SILENCING_TYPES = frozenset({"alert_silence", "alert_acknowledgement"})
 """Types of events that count for all pipelines."""
 
 
@@ -130,7 +130,7 @@ class EventSelection(Struct, frozen=True):
 def select_events(monitors: Sequence[MonitorConfig]) -> EventSelection:
     """Return which events a backtest of monitors has to read."""
     wanted = {kind for monitor in Evaluation(monitors).monitors.values() for kind in monitor.evaluator.wants}
-    types = set(HUSHES).union(*(_TYPES.get(kind, set()) for kind in wanted))
+    types = set(SILENCING_TYPES).union(*(_TYPES.get(kind, set()) for kind in wanted))
     return EventSelection(tuple(sorted(types)), ErrorObserved in wanted)
 
 
@@ -138,18 +138,18 @@ def training_seconds(monitors: Sequence[MonitorConfig]) -> float:
     """Return how long before a backtest events are of use: the longest history that a monitor keeps."""
     texts = [
         text
-        for one in monitors
+        for monitor in monitors
         for text in (
-            one.duration and one.duration.p95_over and one.duration.against,
-            one.failures and one.failures.new_fingerprint and "28d",  # what is forgotten then
-            one.failures and one.failures.rate_over and one.failures.within,
-            one.failures and one.failures.in_a_row and "7d",  # a row of failed runs that began before
-            one.state and one.state.unchanged_for,
-            one.freshness and one.freshness.every,
+            monitor.duration and monitor.duration.p95_over and monitor.duration.against,
+            monitor.failures and monitor.failures.new_fingerprint and "28d",  # what is forgotten then
+            monitor.failures and monitor.failures.rate_over and monitor.failures.within,
+            monitor.failures and monitor.failures.in_a_row and "7d",  # a row of failed runs that began before
+            monitor.state and monitor.state.unchanged_for,
+            monitor.freshness and monitor.freshness.every,
         )
     ]
     kept = [parse_duration(text) for text in texts if text]
-    return max([0.0, *kept, *(TRAINING for one in monitors if one.volume is not None)])
+    return max([0.0, *kept, *(TRAINING for monitor in monitors if monitor.volume is not None)])
 
 
 def run_backtest(
@@ -198,7 +198,9 @@ class SeenEvents:
     def result(self, parts: Sequence[Replayed]) -> Backtest:
         """Return the result of replays of different pipelines."""
         covered = with_events(self._since, self._until, self._first, self._last)
-        firings = sorted((one for part in parts for one in part.firings), key=lambda one: (one.started, one.key))
+        firings = sorted(
+            (firing for part in parts for firing in part.firings), key=lambda firing: (firing.started, firing.key)
+        )
         return Backtest(
             since=_time(self._since),
             until=_time(self._until),
@@ -232,7 +234,7 @@ class Replay:
         self._since, self._until = since, until
         self._open: dict[str, Firing] = {}
         self._firings: list[Firing] = []
-        self._totals = {one.name: MonitorHistory(name=one.name, kind=one.kind) for one in monitors}
+        self._totals = {monitor.name: MonitorHistory(name=monitor.name, kind=monitor.kind) for monitor in monitors}
 
     def take(self, event: Event) -> None:
         """Evaluate an event."""
@@ -295,17 +297,17 @@ def _begin(alert: AlertPayload, when: float) -> Firing:
 
 def _add_up(same: Sequence[MonitorHistory], weeks: float) -> MonitorHistory:
     """Return what one monitor did in several replays."""
-    firings, silenced = sum(one.firings for one in same), sum(one.silenced for one in same)
+    firings, silenced = sum(history.firings for history in same), sum(history.silenced for history in same)
     return MonitorHistory(
         name=same[0].name,
         kind=same[0].kind,
-        series=sum(one.series for one in same),
-        learning=sum(one.learning for one in same),
+        series=sum(history.series for history in same),
+        learning=sum(history.learning for history in same),
         firings=firings,
         silenced=silenced,
         per_week=(firings - silenced) / weeks if weeks else 0.0,
-        seconds=round(sum(one.seconds for one in same), 6),
-        longest=max(one.longest for one in same),
+        seconds=round(sum(history.seconds for history in same), 6),
+        longest=max(history.longest for history in same),
         note=same[0].note,
     )
 

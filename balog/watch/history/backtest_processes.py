@@ -18,7 +18,7 @@ from balog.common.errors import BalogError
 from balog.event import Event
 from balog.watch.config.monitors import MonitorConfig
 from balog.watch.evaluation import Evaluation
-from balog.watch.history.backtest import HUSHES, Backtest, Replay, Replayed, SeenEvents, run_backtest
+from balog.watch.history.backtest import SILENCING_TYPES, Backtest, Replay, Replayed, SeenEvents, run_backtest
 from balog.watch.observations import observe, pipeline_of
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class _Workers:
         context = multiprocessing.get_context("spawn")
         for number in range(count):
             ours, theirs = context.Pipe()
-            named = {pipeline for pipeline, place in self._places.items() if place == number}
+            named = {pipeline for pipeline, index in self._places.items() if index == number}
             process = context.Process(
                 target=_work, args=(theirs, list(monitors), since, until, parse, named), daemon=True
             )
@@ -125,7 +125,7 @@ class _Workers:
             for number in range(len(self._pipes)):
                 self._flush(number)
                 self._put(number, first.time)
-        is_for_all = event.cls_type in HUSHES
+        is_for_all = event.cls_type in SILENCING_TYPES
         for number in range(len(self._pipes)) if is_for_all else (self._place(pipeline_of(event)),):
             self._batches[number].append(row)
             if len(self._batches[number]) >= _BATCH:
@@ -136,21 +136,21 @@ class _Workers:
         for number in range(len(self._pipes)):
             self._flush(number)
             self._put(number, None)
-        found = []
+        results = []
         for pipe in self._pipes:
             try:
-                found.append(pipe.recv())
+                results.append(pipe.recv())
             except (EOFError, OSError):
                 raise BalogError("a process of the backtest ended early; is there enough memory?") from None
-        return found
+        return results
 
     def _place(self, pipeline: str) -> int:
         """Return the process of a pipeline; a new one goes to the process with the fewest."""
-        place = self._places.get(pipeline)
-        if place is None:
-            place = self._places[pipeline] = min(self._sizes, key=lambda number: self._sizes[number])
-            self._sizes[place] += 1
-        return place
+        index = self._places.get(pipeline)
+        if index is None:
+            index = self._places[pipeline] = min(self._sizes, key=lambda number: self._sizes[number])
+            self._sizes[index] += 1
+        return index
 
     def _flush(self, number: int) -> None:
         if self._batches[number]:
@@ -179,7 +179,7 @@ def _work(
     """
     replay = Replay(monitors, since, until)
     for monitor in replay.evaluation.monitors.values():
-        monitor.pipelines = [one for one in monitor.pipelines if one in named]
+        monitor.pipelines = [pipeline for pipeline in monitor.pipelines if pipeline in named]
     try:
         while (message := pipe.recv()) is not None:
             if isinstance(message, float):

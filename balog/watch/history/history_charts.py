@@ -43,7 +43,7 @@ def draw_series(
         "title": years(since, until),
         "axis": {"grid": False, **times_axis(since, until)},
     }
-    has_numbers = any(one.value is not None for one in points)
+    has_numbers = any(point.value is not None for point in points)
     layers = [*_alert_layers(firings, until, x), *(_limit_layers(points, x) if has_numbers else [])]
     layers.append(_marks(points, x, unit) if has_numbers else _two_lines(points, x))
     if has_numbers:
@@ -55,13 +55,13 @@ def _alert_layers(firings: Sequence[Firing], until: datetime, x: dict[str, Any])
     """Return the alerts: their times shaded, and a bar above from a triangle at the begin to a stroke at the end."""
     spans = [
         {
-            "from": one.started.isoformat(),
-            "to": (one.ended or until).isoformat(),
-            "alert": "silenced" if one.sent is None else "alert",
+            "from": firing.started.isoformat(),
+            "to": (firing.ended or until).isoformat(),
+            "alert": "silenced" if firing.sent is None else "alert",
         }
-        for one in firings
+        for firing in firings
     ]
-    ends = [span for span, one in zip(spans, firings) if one.ended is not None]
+    ends = [span for span, firing in zip(spans, firings) if firing.ended is not None]
     colour = {"color": scaled("alert", _COLOURS, legend=None)}
     start, end = field("from", "temporal", **x), field("to", "temporal", **x)
     above = {"value": -5}
@@ -92,12 +92,12 @@ def _alert_layers(firings: Sequence[Firing], until: datetime, x: dict[str, Any])
 
 def _limit_layers(points: Sequence[TrackPoint], x: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the band, and its limits as dotted lines; they are interrupted where a verdict has none."""
-    values = [{"at": _moment(one.time), "low": one.low, "high": one.high} for one in points]
+    values = [{"at": _moment(point.time), "low": point.low, "high": point.high} for point in points]
     shown = field("at", "temporal", **x)
     broken = {"invalid": "break-paths-filter-domains"}
     layers: list[dict[str, Any]] = []
-    if any(one.low is not None and one.high is not None for one in points):
-        both = [one | ({} if None not in one.values() else {"low": None, "high": None}) for one in values]
+    if any(point.low is not None and point.high is not None for point in points):
+        both = [row | ({} if None not in row.values() else {"low": None, "high": None}) for row in values]
         layers.append(
             {
                 "data": {"values": both},
@@ -118,13 +118,13 @@ def _limit_layers(points: Sequence[TrackPoint], x: dict[str, Any]) -> list[dict[
             "encoding": {"x": shown, "y": number(name)},
         }
         for name in ("low", "high")
-        if any(getattr(one, name) is not None for one in points)
+        if any(getattr(point, name) is not None for point in points)
     ]
     return layers
 
 
 def _line(points: Sequence[TrackPoint], x: dict[str, Any]) -> dict[str, Any]:
-    values = [{"at": _moment(one.time), "value": one.value} for one in points if one.value is not None]
+    values = [{"at": _moment(point.time), "value": point.value} for point in points if point.value is not None]
     return {
         "data": {"values": values},
         "mark": {"type": "line", "strokeWidth": 1.25, "color": "var(--info)"},
@@ -134,11 +134,11 @@ def _line(points: Sequence[TrackPoint], x: dict[str, Any]) -> dict[str, Any]:
 
 def _marks(points: Sequence[TrackPoint], x: dict[str, Any], unit: str) -> dict[str, Any]:
     values = [
-        {"at": _moment(one.time), "value": one.value, "signal": one.signal}
-        for one in points
-        if one.value is not None and (one.signal != "ok" or len(points) <= _FEW)
+        {"at": _moment(point.time), "value": point.value, "signal": point.signal}
+        for point in points
+        if point.value is not None and (point.signal != "ok" or len(points) <= _FEW)
     ]
-    largest = max(abs(one.value or 0.0) for one in points)
+    largest = max(abs(point.value or 0.0) for point in points)
     axis = {"format": "~s" if largest >= 10 else "~g", "tickCount": 4, "grid": True, "domain": False, "minExtent": 34}
     return {
         "data": {"values": values},
@@ -153,8 +153,8 @@ def _marks(points: Sequence[TrackPoint], x: dict[str, Any], unit: str) -> dict[s
 
 def _two_lines(points: Sequence[TrackPoint], x: dict[str, Any]) -> dict[str, Any]:
     values = [
-        {"at": _moment(one.time), "line": "not ok" if one.signal == "bad" else "ok", "signal": one.signal}
-        for one in points
+        {"at": _moment(point.time), "line": "not ok" if point.signal == "bad" else "ok", "signal": point.signal}
+        for point in points
     ]
     scale = {"domain": ["ok", "not ok"]}
     return {

@@ -46,29 +46,29 @@ def make_page(result: Backtest, tracks: Tracks, source: str) -> str:
         source: where the events are, for people.
     """
     firings: defaultdict[str, list[Firing]] = defaultdict(list)
-    for one in result.firings:
-        firings[one.key].append(one)
+    for firing in result.firings:
+        firings[firing.key].append(firing)
     keys = {*tracks.by_key, *firings}
-    ranked = sorted(keys, key=lambda key: (-len(firings[key]), -sum(one.seconds for one in firings[key]), key))
-    kinds = {one.name: one.kind for one in result.monitors}
+    ranked = sorted(keys, key=lambda key: (-len(firings[key]), -sum(alert.seconds for alert in firings[key]), key))
+    kinds = {monitor.name: monitor.kind for monitor in result.monitors}
     drawn = [
         _draw(key, tracks.by_key.get(key) or Track(firings[key][0].monitor), firings[key], kinds, result)
         for key in ranked[:MAX_SERIES_DRAWN]
     ]
-    monitors = sorted(result.monitors, key=lambda one: (-one.firings, -one.seconds, one.name))
+    monitors = sorted(result.monitors, key=lambda monitor: (-monitor.firings, -monitor.seconds, monitor.name))
     return _environment().get_template("history.html").render(
         result=result,
         source=source,
         made=datetime.now(timezone.utc),
         monitors=monitors[:MAX_MONITORS],
-        most_per_week=max((one.per_week for one in monitors), default=0.0) or 1.0,
-        all_alerts=sum(one.firings for one in monitors),
+        most_per_week=max((monitor.per_week for monitor in monitors), default=0.0) or 1.0,
+        all_alerts=sum(monitor.firings for monitor in monitors),
         alerts=result.firings[:MAX_ALERTS],
         has_weeks=result.until - result.since >= timedelta(days=1),
         drawn=drawn,
-        anchors={one.key: f"series-{number}" for number, one in enumerate(drawn, 1)},
-        others=sum(one.series for one in monitors) - len(drawn),
-        others_alerts=sum(len(found) for found in firings.values()) - sum(len(one.firings) for one in drawn),
+        anchors={series.key: f"series-{number}" for number, series in enumerate(drawn, 1)},
+        others=sum(monitor.series for monitor in monitors) - len(drawn),
+        others_alerts=sum(len(alerts) for alerts in firings.values()) - sum(len(series.firings) for series in drawn),
         signals=SIGNALS,
         moment_of=lambda seconds: datetime.fromtimestamp(seconds, timezone.utc),
     )  # fmt: skip

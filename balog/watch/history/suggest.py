@@ -76,8 +76,8 @@ def suggest(events: Sequence[Event], since: float, until: float, per_week: float
 
 def _choose(number: int, draft: _Draft, result: Backtest, per_week: float) -> Suggestion:
     """Return the first choice that keeps to the number of alerts."""
-    found = {one.name: one for one in result.monitors}
-    rungs = [found[f"{number}/{rung}"] for rung in range(len(draft.choices))]
+    histories = {history.name: history for history in result.monitors}
+    rungs = [histories[f"{number}/{rung}"] for rung in range(len(draft.choices))]
     within = [rung for rung, history in enumerate(rungs) if history.per_week <= per_week]
     if within:
         best = within[0]
@@ -91,10 +91,10 @@ def _drafts(events: Iterable[Event]) -> Iterator[_Draft]:
     pipelines: defaultdict[str, _Pipeline] = defaultdict(_Pipeline)
     seen: Counter[type] = Counter()
     for event in events:
-        for one in observe(event):
-            seen[type(one)] += 1
-            if isinstance(one, RunObserved) and one.pipeline and one.report:
-                _note(pipelines[one.pipeline], one.report, one.time)
+        for observation in observe(event):
+            seen[type(observation)] += 1
+            if isinstance(observation, RunObserved) and observation.pipeline and observation.report:
+                _note(pipelines[observation.pipeline], observation.report, observation.time)
     busiest = sorted(pipelines, key=lambda name: (-len(pipelines[name].times), name))[:MAX_PIPELINES]
     for name in sorted(busiest):
         if len(pipelines[name].times) >= MIN_RUNS:
@@ -103,7 +103,7 @@ def _drafts(events: Iterable[Event]) -> Iterator[_Draft]:
         rows = [{"failures": {"in_a_row": count}} for count in (1, 2, 3, 5, 10)]
         yield _Draft({"name": "sync-fails"}, rows)
         yield _Draft({"name": "new-errors", "severity": "warning"}, [{"failures": {"new_fingerprint": True}}])
-    if any(one.is_rejecting for one in pipelines.values()):
+    if any(pipeline.is_rejecting for pipeline in pipelines.values()):
         shares = [{"quarantine": {"share_over": share}} for share in ("0.1%", "1%", "5%", "10%", "25%")]
         yield _Draft({"name": "records-are-rejected"}, shares)
     if seen[SchemaObserved]:
@@ -115,7 +115,7 @@ def _drafts(events: Iterable[Event]) -> Iterator[_Draft]:
 
 def _note(pipeline: _Pipeline, report: RunPayload, when: float) -> None:
     pipeline.is_rejecting |= bool(report.invalid_lines is not UNSET and report.invalid_lines)
-    pipeline.is_rejecting |= any(one.quarantined is not UNSET and bool(one.quarantined) for one in report.streams)
+    pipeline.is_rejecting |= any(count.quarantined is not UNSET and bool(count.quarantined) for count in report.streams)
     if report.outcome == "succeeded":
         pipeline.times.append(when)
         pipeline.has_counts |= bool(report.streams) or bool(report.records)
@@ -153,7 +153,7 @@ def _text(seconds: int) -> str:
 
 def _literal(name: str) -> str:
     """Return the glob of a name."""
-    return "".join(f"[{one}]" if one in "*?[" else one for one in name)
+    return "".join(f"[{char}]" if char in "*?[" else char for char in name)
 
 
 def write_monitors(suggestions: Sequence[Suggestion], since: float, until: float) -> str:
@@ -164,10 +164,10 @@ def write_monitors(suggestions: Sequence[Suggestion], since: float, until: float
         "# The numbers of alerts are those of a backtest over this time.",
         "monitors:" if suggestions else "monitors: []",
     ]
-    for one in suggestions:
-        count = f"{one.firings:,} alert{'s' * (one.firings != 1)}, {one.per_week:.2f} a week"
-        lines.append(f"  # {count}{'' if one.is_within else ': more than wanted; look at them before you use it'}")
-        for number, (name, value) in enumerate(one.fields.items()):
+    for monitor in suggestions:
+        count = f"{monitor.firings:,} alert{'s' * (monitor.firings != 1)}, {monitor.per_week:.2f} a week"
+        lines.append(f"  # {count}{'' if monitor.is_within else ': more than wanted; look at them before you use it'}")
+        for number, (name, value) in enumerate(monitor.fields.items()):
             lines.append(f"  {' ' if number else '-'} {name}: {_yaml(value)}")
     return "\n".join(lines) + "\n"
 

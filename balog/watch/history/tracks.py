@@ -120,9 +120,9 @@ class Tracks:
         self._kept += track.kept - before
         if self._kept > self._most_of_all and self._most > 2:
             self._most = max(self._most // 2, 2)
-            for one in self.by_key.values():
-                one.thin(self._most)
-            self._kept = sum(one.kept for one in self.by_key.values())
+            for kept_track in self.by_key.values():
+                kept_track.thin(self._most)
+            self._kept = sum(kept_track.kept for kept_track in self.by_key.values())
 
 
 def _number(value: float | None) -> float:

@@ -86,8 +86,8 @@ class DurationEvaluator:
         late = [] if high is None else [run for run, started in state.open.items() if started + high <= now]
         if not late or high is None:
             return None
-        run = min(late, key=lambda one: state.open[one])
-        value = now - min(state.open.pop(one) for one in late)
+        run = min(late, key=lambda run_id: state.open[run_id])
+        value = now - min(state.open.pop(run_id) for run_id in late)
         words = f"has taken {format_duration(value)} and has not ended; the limit is {format_duration(high)}"
         return Verdict("bad", f"The run {run} {words}.".replace("  ", " "), value, ExpectedBand(high=round(high, 3)))
 
@@ -95,7 +95,7 @@ class DurationEvaluator:
         usual = None
         if self._factor is not None and len(state.values) >= self._min_runs:
             usual = max(percentile(state.values, 0.95) * self._factor, LEAST_LIMIT)
-        return min((one for one in (usual, self._over) if one is not None), default=None)
+        return min((high for high in (usual, self._over) if high is not None), default=None)
 
     def _judge_duration(self, state: DurationState, value: float, now: float) -> Verdict:
         _forget(state, now - self._against)
@@ -127,7 +127,7 @@ def _forget(state: DurationState, before: float) -> None:
 def percentile(values: Numbers, share: float) -> float:
     """Return a percentile of at least one value, with linear interpolation."""
     ordered: list[float] = sorted(values)
-    place = share * (len(ordered) - 1)
-    below = int(place)
+    rank = share * (len(ordered) - 1)
+    below = int(rank)
     above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
+    return ordered[below] + (ordered[above] - ordered[below]) * (rank - below)

@@ -114,7 +114,7 @@ class FailureEvaluator:
         when = min(run.time, now)
         if run.outcome == "succeeded":
             state.succeeded = when if state.succeeded > now else max(state.succeeded, when)  # the clock was set back
-            state.failed = [one for one in state.failed if state.succeeded < one[0] <= now]
+            state.failed = [failure for failure in state.failed if state.succeeded < failure[0] <= now]
         elif when >= state.succeeded and (when, run.run) not in state.failed:
             state.failed = [*state.failed, (when, run.run)][-MAX_RUNS:]
         count, least = len(state.failed), self._options.in_a_row or 1
@@ -152,7 +152,7 @@ class FailureEvaluator:
     def _rate_verdict(self, state: FailureState, now: float) -> Verdict | None:
         if self._rate is None:
             return None
-        state.runs = [one for one in state.runs if one[0] + self._within > now]
+        state.runs = [run for run in state.runs if run[0] + self._within > now]
         count, failed = len(state.runs), sum(is_failed for _, is_failed in state.runs)
         if count < self._options.min_runs:
             if not state.is_judged:

@@ -66,7 +66,7 @@ class MetricEvaluator:
         if state.aggregate == "last":
             state.points = state.points[-1:]
         else:
-            state.points = [one for one in state.points if one[0] + self._within > now]
+            state.points = [point for point in state.points if point[0] + self._within > now]
         value = _aggregate(state)
         if value is None:
             return Verdict("ok", f"No value has come within {format_duration(self._within)}.")

@@ -26,9 +26,9 @@ class QuarantineEvaluator(WithoutClock):
     def samples(self, observation: RunObserved) -> Iterator[SeriesSample]:
         """Yield rejected and accepted records."""
         report = observation.report
-        for one in report.streams if report else ():
-            rejected = 0 if one.quarantined is UNSET else one.quarantined
-            yield SeriesSample(observation.pipeline, one.stream, (rejected, one.records), observation.run)
+        for count in report.streams if report else ():
+            rejected = 0 if count.quarantined is UNSET else count.quarantined
+            yield SeriesSample(observation.pipeline, count.stream, (rejected, count.records), observation.run)
         if report and report.invalid_lines is not UNSET:
             yield SeriesSample(observation.pipeline, "", (report.invalid_lines, report.records), observation.run)
 

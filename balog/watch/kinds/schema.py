@@ -74,7 +74,11 @@ def compare_schemas(before: bytes, after: bytes) -> tuple[bool, str]:
         return True, f"it cannot be compared: {error}"
     breaks = [f"{finding.path}: {finding.reason}" for finding in findings if finding.breaks]
     breaks += [f"{path} is gone" for path in sorted(removed)]
-    shown = breaks or [f"{path} is new" for path in sorted(added)] or [f"{one.path}: {one.reason}" for one in findings]
+    shown = (
+        breaks
+        or [f"{path} is new" for path in sorted(added)]
+        or [f"{finding.path}: {finding.reason}" for finding in findings]
+    )
     more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
     return bool(breaks), "; ".join(shown[:_SHOWN])[:500] + more or "its annotations differ"
 
@@ -102,34 +106,34 @@ def _normalized(node: Any) -> Any:
     The schemas of properties that redaction replaced by a text accept any value.
     """
     if isinstance(node, list):
-        return [_normalized(one) for one in node]
+        return [_normalized(item) for item in node]
     if not isinstance(node, dict):
         return node
-    found = {key: _normalized(value) for key, value in node.items()}
-    if isinstance(found.get("type"), str):
-        found["type"] = [found["type"]]
+    schema = {key: _normalized(value) for key, value in node.items()}
+    if isinstance(schema.get("type"), str):
+        schema["type"] = [schema["type"]]
     for name in ("type", "required"):
-        if isinstance(found.get(name), list) and all(isinstance(one, str) for one in found[name]):
-            found[name] = sorted(set(found[name]))
-    properties = found.get("properties")
+        if isinstance(schema.get(name), list) and all(isinstance(item, str) for item in schema[name]):
+            schema[name] = sorted(set(schema[name]))
+    properties = schema.get("properties")
     if isinstance(properties, dict):
-        found["properties"] = {
+        schema["properties"] = {
             name: below if isinstance(below, dict | bool) else True for name, below in properties.items()
         }
-    return found
+    return schema
 
 
 def _paths(schema: bytes) -> set[str]:
-    found: set[str] = set()
+    paths: set[str] = set()
 
     def walk(node: Any, path: str, depth: int) -> None:
         if not isinstance(node, dict) or depth > 50:
             return
         properties = node.get("properties")
         for name, below in properties.items() if isinstance(properties, dict) else ():
-            found.add(f"{path}.{name}")
+            paths.add(f"{path}.{name}")
             walk(below, f"{path}.{name}", depth + 1)
         walk(node.get("items"), f"{path}[*]", depth + 1)
 
     walk(msgspec.json.decode(schema.strip()), "$", 0)
-    return found
+    return paths

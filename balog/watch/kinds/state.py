@@ -44,8 +44,8 @@ class StateEvaluator:
     def samples(self, observation: StateObserved) -> Iterator[SeriesSample]:
         """Yield a hash of the bookmarks of each stream."""
         streams: defaultdict[str, list[str]] = defaultdict(list)
-        for one in bookmarks(observation.value):
-            streams[one.stream].append(f"{one.name}={one.value}")
+        for bookmark in bookmarks(observation.value):
+            streams[bookmark.stream].append(f"{bookmark.name}={bookmark.value}")
         for stream, leaves in streams.items():
             digest = hashlib.blake2b("\n".join(sorted(leaves)).encode("utf-8", "replace"), digest_size=12).hexdigest()
             yield SeriesSample(observation.pipeline, stream, (digest, observation.run), observation.run)

@@ -38,7 +38,7 @@ class VolumeEvaluator(WithoutClock):
         start = seconds_of(report.started) if isinstance(report.started, str) else None
         if start is None:
             start = observation.time - report.duration
-        counts = [(one.stream, one.records) for one in report.streams]
+        counts = [(stream_count.stream, stream_count.records) for stream_count in report.streams]
         for stream, count in counts or [("", report.records)]:
             yield SeriesSample(observation.pipeline, stream, (float(count), start), observation.run)
 

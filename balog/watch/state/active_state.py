@@ -16,23 +16,23 @@ from balog.watch.state.store import StoredState
 _WELL = (None, "ok", "learning", "resolved")
 
 
-def read_state(place: str, group: str) -> StoredState:
+def read_state(location: str, group: str) -> StoredState:
     """Return the state of a watcher, which may run meanwhile.
 
     Args:
-        place: the file, or the URL of a Redis server.
+        location: the file, or the URL of a Redis server.
         group: the consumer group of the watchers in Redis.
 
     Raises:
         ConfigError: there is no such file, or the URL is invalid.
         TopicError: the state is damaged or out of reach.
     """
-    if place.startswith(SCHEMES):
-        with closing(open_redis_store(place, group, 1.0)) as store:
+    if location.startswith(SCHEMES):
+        with closing(open_redis_store(location, group, 1.0)) as store:
             return store.load()
-    if not Path(place).expanduser().is_file():
-        raise ConfigError("there is no such file; name the --state of the watcher", place)
-    with closing(SqliteWatchStore(place)) as file:
+    if not Path(location).expanduser().is_file():
+        raise ConfigError("there is no such file; name the --state of the watcher", location)
+    with closing(SqliteWatchStore(location)) as file:
         return file.load()
 
 
@@ -42,17 +42,17 @@ def active_series(state: StoredState) -> list[Series]:
     Their ``shown`` is the state that counts now, also if no alert has reported it, and ``since`` is when it began.
     """
     ranks = ("critical", "error", "warning", "info")
-    found = []
+    unwell_series = []
     for data in state.series:
-        one = msgspec.msgpack.decode(data, type=Series)
-        if one.shown in _WELL and one.life.state not in _WELL:
-            one.shown, one.since = one.life.state, one.seen
-        if one.shown not in _WELL:
-            found.append(one)
-    return sorted(found, key=lambda one: (ranks.index(one.severity), one.since, one.key))
+        series = msgspec.msgpack.decode(data, type=Series)
+        if series.shown in _WELL and series.life.state not in _WELL:
+            series.shown, series.since = series.life.state, series.seen
+        if series.shown not in _WELL:
+            unwell_series.append(series)
+    return sorted(unwell_series, key=lambda item: (ranks.index(item.severity), item.since, item.key))
 
 
 def active_silences(state: StoredState) -> list[tuple[str, float]]:
     """Return the silences that end after the watcher's clock, each with its end, the next to end first."""
-    found = [(match, until) for match, until in state.silences.items() if until > state.clock]
-    return sorted(found, key=lambda one: (one[1], one[0]))
+    silences = [(match, until) for match, until in state.silences.items() if until > state.clock]
+    return sorted(silences, key=lambda silence: (silence[1], silence[0]))

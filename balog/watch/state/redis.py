@@ -49,15 +49,15 @@ class RedisWatchStore:
     The server's settings decide how durable a commit is, as for the ledger in Redis. Redis must not evict.
 
     Args:
-        place: the database.
+        database: the database.
         group: instances with the same one share the state.
         lease: seconds after which another instance may take over from one that does not renew.
     """
 
-    def __init__(self, place: RedisPlace, group: str, lease: float) -> None:
+    def __init__(self, database: RedisPlace, group: str, lease: float) -> None:
         self.lease = lease
-        self._place = place
-        self._client: Any = place.client  # its types leave open what comes back: here always bytes
+        self._place = database
+        self._client: Any = database.client  # its types leave open what comes back: here always bytes
         self._keys = f"balog:watch:{{{quote(group, safe='')}}}"  # the braces keep the keys on one node of a cluster
         self._token = ""
         self._last = 0
@@ -146,8 +146,8 @@ class RedisWatchStore:
     def unsent(self, after: int = 0) -> list[tuple[int, bytes]]:
         """Return the alerts that are not yet sent, with their numbers, oldest first."""
         with self._errors():
-            found = self._client.zrangebyscore(self._key("unsent"), f"({after}", "+inf", withscores=True)
-        return [(int(number), event) for event, number in found]
+            rows = self._client.zrangebyscore(self._key("unsent"), f"({after}", "+inf", withscores=True)
+        return [(int(number), event) for event, number in rows]
 
     def sent(self, number: int) -> None:
         """Forget the alerts up to a number: every target has them."""

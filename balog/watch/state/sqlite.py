@@ -69,16 +69,16 @@ class SqliteWatchStore:
 
     def handled(self, ids: Sequence[str]) -> set[str]:
         """Return the ids that are known to be handled."""
-        found: set[str] = set()
+        known: set[str] = set()
         if not self._file.exists():
-            return found
+            return known
         with self._file.read() as connection:
             for start in range(0, len(ids), 500):
                 some = ids[start : start + 500]
                 marks = ",".join("?" * len(some))
                 query = f"SELECT id FROM handled WHERE id IN ({marks})"  # noqa: S608
-                found.update(row[0] for row in connection.execute(query, some))
-        return found
+                known.update(row[0] for row in connection.execute(query, some))
+        return known
 
     def commit(
         self,
