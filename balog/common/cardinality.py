@@ -97,8 +97,8 @@ _forked: weakref.WeakSet[Cardinality] = weakref.WeakSet()
 
 
 def _forget_parent() -> None:
-    for one in list(_forked):
-        one._after_fork()
+    for cardinality in list(_forked):
+        cardinality._after_fork()
 
 
 os.register_at_fork(after_in_child=_forget_parent)

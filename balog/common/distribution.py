@@ -41,9 +41,9 @@ def _direct_url() -> dict[str, Any]:
     from importlib.metadata import distributions
 
     # A built checkout has its own metadata without a source, in addition to that of the installation.
-    for found in distributions(name=DISTRIBUTION):
+    for distribution in distributions(name=DISTRIBUTION):
         try:
-            source = json.loads(found.read_text("direct_url.json") or "{}")
+            source = json.loads(distribution.read_text("direct_url.json") or "{}")
         except (OSError, ValueError):
             continue
         if isinstance(source, dict) and source:

@@ -72,11 +72,11 @@ def has_duplicate_member(document: bytes) -> bool:
     Raises:
         msgspec.DecodeError, UnicodeDecodeError, RecursionError: the document is not a readable object.
     """
-    found = _members(document)
+    members = _members(document)
     if b"\\u003" not in document:
-        return document.count(b":") != _encode(found).count(b":")
+        return document.count(b":") != _encode(members).count(b":")
     tops = json.loads(document.decode("utf-8", "surrogateescape"), object_pairs_hook=_Pairs, **_NUMBERS)
-    return len(tops) != len(found)
+    return len(tops) != len(members)
 
 
 def find_duplicate_keys(document: bytes) -> Iterator[str]:
@@ -104,11 +104,11 @@ def _find(value: Any, path: str) -> Iterator[str]:
     if isinstance(value, _Pairs):
         seen = set()
         for key, member in value:
-            place = f"{path}.{printable(key[:100])}"
+            member_path = f"{path}.{printable(key[:100])}"
             if key in seen:
-                yield place
+                yield member_path
             seen.add(key)
-            yield from _find(member, place)
+            yield from _find(member, member_path)
     elif isinstance(value, list):
         for number, item in enumerate(value):
             yield from _find(item, f"{path}[{number}]")
@@ -118,7 +118,7 @@ def unused_key(key: str, *taken: Mapping[Any, Any]) -> str:
     """Return the key, with a number added if one of the objects has it already."""
     number = 1
     unused = key
-    while any(unused in one for one in taken):
+    while any(unused in mapping for mapping in taken):
         number += 1
         unused = f"{key} {number}"
     return unused

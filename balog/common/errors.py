@@ -188,10 +188,10 @@ def split_refusal(error: Exception) -> tuple[str, str]:
     The clause is one line of at most 300 characters, even if it quotes the document.
     """
     message = str(error)
-    place = _PLACE.search(message)
-    reason = (message[: place.start()] if place else message).removeprefix("JSON is malformed: ")
+    match = _PLACE.search(message)
+    reason = (message[: match.start()] if match else message).removeprefix("JSON is malformed: ")
     clause = cut(printable(reason[: _MAX_REASON + 1], " "), _MAX_REASON)
-    return clause[:1].lower() + clause[1:], place[1] if place else "$"
+    return clause[:1].lower() + clause[1:], match[1] if match else "$"
 
 
 @functools.cache

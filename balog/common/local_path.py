@@ -40,8 +40,8 @@ def check_variables(text: str, field: str = "path") -> None:
     Raises:
         ConfigError: the text has a variable.
     """
-    if found := _VARIABLE.search(text):
-        raise ConfigError(f"holds {found[0]:.60}, and variables are not expanded here; write the value", path=field)
+    if match := _VARIABLE.search(text):
+        raise ConfigError(f"holds {match[0]:.60}, and variables are not expanded here; write the value", path=field)
 
 
 NEW = "does not exist yet; the first event creates it"

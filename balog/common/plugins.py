@@ -92,16 +92,16 @@ def load(group: str, name: str) -> Any:
         KeyError: no installed package has this plug-in.
         BalogError: several packages have it, or it cannot be imported.
     """
-    found = _found(group)[name]
-    if len(found) > 1:
+    points = _found(group)[name]
+    if len(points) > 1:
         packages = package_of(group, name)
         raise BalogError(f"plug-in {name!r} of {group} is in several packages: {packages}; uninstall all but one")
     try:
-        return found[0].load()
+        return points[0].load()
     except (Exception, SystemExit) as error:  # a plug-in may raise anything while it is imported
         reason = f"{type(error).__name__}: {error}"
         raise BalogError(
-            f"plug-in {name!r} of {group}, package {_package(found[0])}, cannot be imported: {reason}"
+            f"plug-in {name!r} of {group}, package {_package(points[0])}, cannot be imported: {reason}"
         ) from error
 
 
@@ -118,10 +118,10 @@ def load_named(group: str, name: str, path: str = "") -> Any:
     kind = GROUPS[group]
     if name not in _found(group):
         raise ConfigError(f"no {kind} {name!r:.60} is installed{suggest(name, names(group))}", path=path)
-    found = load(group, name)
-    if not callable(found):
+    plugin = load(group, name)
+    if not callable(plugin):
         raise ConfigError(f"the {kind} {name!r} of {package_of(group, name)} is not a function or a class", path=path)
-    return found
+    return plugin
 
 
 def make(group: str, name: str, function: Callable[..., Any], *arguments: object, methods: Sequence[str] = ()) -> Any:
@@ -135,15 +135,15 @@ def make(group: str, name: str, function: Callable[..., Any], *arguments: object
     """
     where = f"the {GROUPS[group]} {name!r} of {package_of(group, name)}"
     try:
-        made = function(*arguments)
+        instance = function(*arguments)
     except BalogError:
         raise
     except (Exception, SystemExit) as error:  # a plug-in may raise anything
         raise BalogError(f"{where} cannot be made: {type(error).__name__}: {error}") from error
     for method in methods:
-        if not callable(getattr(made, method, None)):
-            raise BalogError(f"{where} cannot be used: its {type(made).__name__} has no {method.strip('_')}()")
-    return made
+        if not callable(getattr(instance, method, None)):
+            raise BalogError(f"{where} cannot be used: its {type(instance).__name__} has no {method.strip('_')}()")
+    return instance
 
 
 def package_of(group: str, name: str) -> str:
@@ -155,12 +155,12 @@ def package_of(group: str, name: str) -> str:
 def _found(group: str) -> dict[str, list[EntryPoint]]:
     from importlib.metadata import entry_points  # takes milliseconds, and most processes need no plug-in
 
-    found: dict[str, list[EntryPoint]] = {}
+    points: dict[str, list[EntryPoint]] = {}
     for point in entry_points(group=group):
-        others = found.setdefault(point.name, [])
+        others = points.setdefault(point.name, [])
         if point not in others:  # an editable install can be listed twice
             others.append(point)
-    return found
+    return points
 
 
 def _package(point: EntryPoint) -> str:

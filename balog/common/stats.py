@@ -86,9 +86,9 @@ class Stats(Struct):
 @lru_cache
 def declared_metrics(kind: type[Stats]) -> tuple[tuple[str, str, _Declared], ...]:
     """Return each declared field of a class, the name of its metric, and its declaration."""
-    found = []
+    metrics = []
     for field, hint in get_type_hints(kind, include_extras=True).items():
         declared = get_args(hint)[-1] if get_origin(hint) is Annotated else None
         if isinstance(declared, _Declared):
-            found.append((field, f"{kind.component}_{field}", declared))
-    return tuple(found)
+            metrics.append((field, f"{kind.component}_{field}", declared))
+    return tuple(metrics)

@@ -43,9 +43,9 @@ def nearest(name: str, known: Collection[str], likeness: float = 0.6) -> str | N
     """
     import difflib  # only errors need it
 
-    names = {one.lower(): one for one in known}
-    found = difflib.get_close_matches(name.lower(), names, n=1, cutoff=likeness)
-    return names[found[0]] if found else None
+    names = {known_name.lower(): known_name for known_name in known}
+    matches = difflib.get_close_matches(name.lower(), names, n=1, cutoff=likeness)
+    return names[matches[0]] if matches else None
 
 
 def suggest(name: str, known: Collection[str], limit: int | None = None) -> str:
@@ -57,8 +57,8 @@ def suggest(name: str, known: Collection[str], limit: int | None = None) -> str:
     Returns:
         "" when there is no name to show.
     """
-    if (found := nearest(name, known)) is not None:
-        return f"; did you mean {found!r}?"
+    if (match := nearest(name, known)) is not None:
+        return f"; did you mean {match!r}?"
     shown = list(known)[:limit]
     more = ", …" if len(shown) < len(known) else ""
     return f"; there are {', '.join(shown)}{more}" if shown else ""

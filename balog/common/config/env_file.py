@@ -17,7 +17,7 @@ def load_env(path: str | os.PathLike[str], names: Collection[str]) -> dict[str, 
     Raises:
         ConfigError: the file cannot be read, a line has another form, or a name is not one of ``names``.
     """
-    found = {}
+    values = {}
     for number, line in enumerate(read_bytes(path).decode("utf-8-sig", "replace").splitlines(), 1):
         text = line.strip().removeprefix("export ")
         if not text or text.startswith("#"):
@@ -25,5 +25,5 @@ def load_env(path: str | os.PathLike[str], names: Collection[str]) -> dict[str, 
         name, equals, value = (part.strip() for part in text.partition("="))
         if not equals or name not in names:
             raise ConfigError(f"expected NAME=value, with a name of {', '.join(names)}", str(path), f"line {number}")
-        found[name] = value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'" else value
-    return found
+        values[name] = value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'" else value
+    return values

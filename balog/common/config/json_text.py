@@ -42,7 +42,7 @@ def parse_json(data: bytes, source: str, float_hook: Callable[[str], Any] | None
     return Document(document, [(TWICE, path) for path in twice], lambda: _places(text))
 
 
-def _syntax_error(text: str, source: str, found: msgspec.DecodeError) -> ConfigError:
+def _syntax_error(text: str, source: str, decode_error: msgspec.DecodeError) -> ConfigError:
     """Return the error of Python's reader, which has line and column; msgspec's where that reader allows more."""
     try:
         json.loads(text)
@@ -51,12 +51,12 @@ def _syntax_error(text: str, source: str, found: msgspec.DecodeError) -> ConfigE
         return ConfigError(f"not JSON: {reason}", place(source, error.lineno, error.colno))
     except (ValueError, RecursionError):  # a number of too many digits, too deep
         pass
-    return ConfigError(f"not JSON: {found}", source)
+    return ConfigError(f"not JSON: {decode_error}", source)
 
 
 def _places(text: str) -> Places:
     """Return the places of a text that is valid JSON: those of keys for members, of the first character otherwise."""
-    found: dict[str, tuple[int, int]] = {}
+    positions: dict[str, tuple[int, int]] = {}
     open_parts: list[tuple[str, int]] = []  # the path, and the next index of a list; -1 for an object
     member = False  # the next text is a key
     path, position, line, beginning = "$", 0, 1, 0
@@ -70,19 +70,19 @@ def _places(text: str) -> Places:
             string, position = scanstring(text, start + 1)
         if string is not None and member:
             path, member = key_path(open_parts[-1][0], string), False
-            found[path] = at
+            positions[path] = at
         elif sign in ("}", "]"):
             open_parts.pop()
         elif sign == ",":
             member = _next_item(open_parts)
             path = _item_path(open_parts)
         elif sign != ":":
-            found.setdefault(path, at)
+            positions.setdefault(path, at)
             if sign is not None:
                 open_parts.append((path, -1 if sign == "{" else 0))
                 member = sign == "{"
                 path = _item_path(open_parts)
-    return found
+    return positions
 
 
 def _next_item(open_parts: list[tuple[str, int]]) -> bool:

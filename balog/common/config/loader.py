@@ -30,20 +30,20 @@ def load(
         ConfigError: the file cannot be read, or is not of its format (with line and column).
         ConfigProblems: it has duplicate keys, or does not match ``type`` (each with its path in the file).
     """
-    document, found = read(path, max_bytes, variables=variables)
+    document, errors = read(path, max_bytes, variables=variables)
     try:
-        if not found:
+        if not errors:
             return _convert(document, type)
     except msgspec.ValidationError:
         pass
-    found = add_problems(found, (find_problems if variables else problems)(document, type, str(path)))
-    if not found:
+    errors = add_problems(errors, (find_problems if variables else problems)(document, type, str(path)))
+    if not errors:
         try:
             return _convert(document, type)
         except msgspec.ValidationError as error:
             reason, where = split_refusal(error)
-            found = [ConfigError(reason, str(path), where)]
-    raise ConfigProblems(found)
+            errors = [ConfigError(reason, str(path), where)]
+    raise ConfigProblems(errors)
 
 
 def _convert(document: Any, type: type[T]) -> T:
@@ -51,10 +51,10 @@ def _convert(document: Any, type: type[T]) -> T:
     return config
 
 
-def add_problems(found: list[ConfigError], more: Iterable[ConfigError]) -> list[ConfigError]:
+def add_problems(errors: list[ConfigError], more: Iterable[ConfigError]) -> list[ConfigError]:
     """Return problems of ``read``, and others at other places: a value that is missing has no wrong type besides."""
-    known = {error.path for error in found}
-    return [*found, *(error for error in more if error.path not in known)]
+    known = {error.path for error in errors}
+    return [*errors, *(error for error in more if error.path not in known)]
 
 
 def find_problems(document: Any, type: Any, source: str) -> list[ConfigError]:
@@ -68,9 +68,9 @@ def find_problems(document: Any, type: Any, source: str) -> list[ConfigError]:
     """
     from balog.common.config.variables import fill_references
 
-    found = fill_references(document, type, source)
-    known = {error.path for error in found}
-    return found + [error for error in problems(document, type, source) if error.path not in known]
+    errors = fill_references(document, type, source)
+    known = {error.path for error in errors}
+    return errors + [error for error in problems(document, type, source) if error.path not in known]
 
 
 def read(
@@ -116,7 +116,7 @@ def locate(problems: Iterable[ConfigError]) -> list[ConfigError]:
     A problem is at its JSONPath, or at the innermost part around it.
     """
     places: dict[str, Places] = {}
-    found: list[tuple[int, tuple[int, int], ConfigError]] = []
+    entries: list[tuple[int, tuple[int, int], ConfigError]] = []
     for problem in problems:
         source = problem.source
         if source not in places:
@@ -127,8 +127,8 @@ def locate(problems: Iterable[ConfigError]) -> list[ConfigError]:
             path = path[: max(path.rfind("."), path.rfind("["), 0)]
         position = places[source][path] if path not in ("", "$") else None
         located = ConfigError(problem.reason, place(source, *position), problem.path) if position else problem
-        found.append((list(places).index(source), position or (0, 0), located))
-    return [problem for *_, problem in sorted(found, key=lambda entry: entry[:2])]
+        entries.append((list(places).index(source), position or (0, 0), located))
+    return [problem for *_, problem in sorted(entries, key=lambda entry: entry[:2])]
 
 
 def _places_of(source: str) -> Places:

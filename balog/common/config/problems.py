@@ -34,12 +34,12 @@ def problems(document: Any, type: Any, source: str = "") -> list[ConfigError]:
     Returns:
         At most 100 errors in the document's order, each with its JSONPath; none if msgspec accepts the document.
     """
-    found = []
+    errors = []
     for reason, path in _walk(document, type, "$"):
-        found.append(ConfigError(reason, source, path))
-        if len(found) == _MAX_PROBLEMS:
+        errors.append(ConfigError(reason, source, path))
+        if len(errors) == _MAX_PROBLEMS:
             break
-    return found
+    return errors
 
 
 def intact(document: Any, kind: Any) -> tuple[Any, list[str], Callable[[str], str]]:
@@ -58,27 +58,27 @@ def intact(document: Any, kind: Any) -> tuple[Any, list[str], Callable[[str], st
         return None, paths, str
     kept, left_out, numbers = dict(document), list[str](), dict[str, list[int]]()
     for name, value in document.items():
-        place = f"$.{printable(str(name)[:100])}"
-        if not any(_is_within(path, place) for path in paths):
+        member_path = f"$.{printable(str(name)[:100])}"
+        if not any(_is_within(path, member_path) for path in paths):
             continue
-        if isinstance(value, list) and place not in paths:
-            bad = {n for n in range(len(value)) if any(_is_within(path, f"{place}[{n}]") for path in paths)}
-            numbers[place] = [n for n in range(len(value)) if n not in bad]
-            kept[name] = [value[n] for n in numbers[place]]
-            left_out += (f"{place}[{n}]" for n in bad)
+        if isinstance(value, list) and member_path not in paths:
+            bad = {n for n in range(len(value)) if any(_is_within(path, f"{member_path}[{n}]") for path in paths)}
+            numbers[member_path] = [n for n in range(len(value)) if n not in bad]
+            kept[name] = [value[n] for n in numbers[member_path]]
+            left_out += (f"{member_path}[{n}]" for n in bad)
         else:
             del kept[name]
-            left_out.append(place)
+            left_out.append(member_path)
     shape = _shape(kind)
     if isinstance(shape, type) and issubclass(shape, Struct) and "$" in paths:
         known = {field.encode_name for field in msgspec.structs.fields(shape)} | {shape.__struct_config__.tag_field}
         kept = {name: value for name, value in kept.items() if name in known}
 
     def original(path: str) -> str:
-        found = _ITEM.match(path)
-        if found is None or found[1] not in numbers or int(found[2]) >= len(numbers[found[1]]):
+        match = _ITEM.match(path)
+        if match is None or match[1] not in numbers or int(match[2]) >= len(numbers[match[1]]):
             return path
-        return f"{found[1]}[{numbers[found[1]][int(found[2])]}]{path[found.end() :]}"
+        return f"{match[1]}[{numbers[match[1]][int(match[2])]}]{path[match.end() :]}"
 
     try:
         return convert(kept, kind), left_out, original
@@ -86,8 +86,8 @@ def intact(document: Any, kind: Any) -> tuple[Any, list[str], Callable[[str], st
         return None, left_out, original
 
 
-def _is_within(path: str, place: str) -> bool:
-    return path == place or path.startswith((f"{place}.", f"{place}["))
+def _is_within(path: str, parent: str) -> bool:
+    return path == parent or path.startswith((f"{parent}.", f"{parent}["))
 
 
 _ITEM = re.compile(r"(\$\.\w+)\[(\d+)\]")
@@ -145,8 +145,8 @@ def _refusal(value: Any, kind: Any, path: str) -> Iterator[tuple[str, str]]:
     try:
         convert(value, kind)
     except msgspec.ValidationError as error:
-        reason, place = split_refusal(error)
-        yield reason, path + place.removeprefix("$")
+        reason, subpath = split_refusal(error)
+        yield reason, path + subpath.removeprefix("$")
 
 
 def _choose(value: Any, kinds: Sequence[Any]) -> Any:

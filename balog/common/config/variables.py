@@ -32,12 +32,12 @@ def substitute_environment(text: str) -> tuple[str, str]:
     """
     reasons: list[str] = []
 
-    def replace(found: re.Match[str]) -> str:
-        if found[1] is None:
+    def replace(match: re.Match[str]) -> str:
+        if match[1] is None:
             return "${"
-        name = _NAME.fullmatch(found[1]) if found[0].endswith("}") else None
+        name = _NAME.fullmatch(match[1]) if match[0].endswith("}") else None
         if name is None:
-            reasons.append(f"{found[0]:.80} is not a variable; expected ${{NAME}}, ${{NAME:-default}}, or $${{ for ${{")
+            reasons.append(f"{match[0]:.80} is not a variable; expected ${{NAME}}, ${{NAME:-default}}, or $${{ for ${{")
             return ""
         value = os.environ.get(name[1], "")
         if not value and name[2] is not None:
@@ -75,14 +75,14 @@ def fill_references(document: Any, kind: Any, source: str) -> list[ConfigError]:
     references = dict(_references(document, "$", 0))
     if not references:
         return []
-    found: list[ConfigError] = []
+    errors: list[ConfigError] = []
     texts: dict[str, str] = {}
     for path in _mismatches(document, kind, references, "got `object`"):
         reference = references[path]
         try:
             texts[path] = Secret(**reference.reference).reveal(path)
         except ConfigError as error:
-            found.append(ConfigError(error.reason, source, path))
+            errors.append(ConfigError(error.reason, source, path))
             reference.container[reference.key] = None
         else:
             reference.container[reference.key] = texts[path]
@@ -95,9 +95,9 @@ def fill_references(document: Any, kind: Any, source: str) -> list[ConfigError]:
         reference.container[reference.key] = value if isinstance(value, bool | int | float) else texts[path]
     wrong = [error for error in problems(document, kind, source) if error.path in texts]
     for path in dict.fromkeys(error.path for error in wrong):
-        found.append(ConfigError(f"the value in {references[path].origin} does not fit here", source, path))
+        errors.append(ConfigError(f"the value in {references[path].origin} does not fit here", source, path))
         references[path].container[references[path].key] = None
-    return found
+    return errors
 
 
 def _mismatches(document: Any, kind: Any, paths: Any, ending: str) -> list[str]:
@@ -112,8 +112,8 @@ def _references(value: Any, path: str, depth: int) -> Iterator[tuple[str, _Refer
         members = ((key, item, key_path(path, key)) for key, item in value.items())
     elif isinstance(value, list):
         members = ((number, item, f"{path}[{number}]") for number, item in enumerate(value))
-    for key, item, place in members:
+    for key, item, item_path in members:
         if isinstance(item, dict) and len(item) == 1 and isinstance(item.get("env", item.get("file")), str):
-            yield place, _Reference(value, key, item)
+            yield item_path, _Reference(value, key, item)
         else:
-            yield from _references(item, place, depth + 1)
+            yield from _references(item, item_path, depth + 1)

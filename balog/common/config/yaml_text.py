@@ -60,7 +60,7 @@ def parse_yaml(
     reader = _Reader(source, float_hook or float, substitute)
     try:
         root = yaml.compose(text, Loader=Loader)
-        found = None if root is None else reader.value(root, "$", 0)
+        content = None if root is None else reader.value(root, "$", 0)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = place(source, mark.line + 1, mark.column + 1) if mark else source
@@ -69,7 +69,7 @@ def parse_yaml(
         raise ConfigError(f"not YAML: {' '.join(str(error).split())}", source) from None
     except RecursionError:
         raise ConfigError(TOO_DEEP, source) from None
-    return Document(found, reader.problems, lambda: reader.places)
+    return Document(content, reader.problems, lambda: reader.places)
 
 
 class _Reader:
@@ -97,7 +97,7 @@ class _Reader:
         return self._object(node, path, depth + 1)
 
     def _object(self, node: Any, path: str, depth: int) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        members: dict[str, Any] = {}
         bases: list[dict[str, Any]] = []
         for key, inner in node.value:
             if key.id != "scalar":
@@ -109,12 +109,12 @@ class _Reader:
             if key.value == _MERGE:
                 bases += self._bases(value, inside)
                 continue
-            if key.value in found and len(self.problems) < MAX_TWICE:
+            if key.value in members and len(self.problems) < MAX_TWICE:
                 self.problems.append((TWICE, inside))
-            found[key.value] = value
+            members[key.value] = value
         for base in bases:
-            found = {**base, **found}
-        return found
+            members = {**base, **members}
+        return members
 
     def _bases(self, value: Any, path: str) -> list[dict[str, Any]]:
         bases = value if isinstance(value, list) else [value]

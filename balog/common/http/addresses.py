@@ -29,13 +29,13 @@ def why_private(address: str) -> str:
     given = ip_address(address)
     if isinstance(given, IPv6Address) and given.scope_id is not None:
         return "the local link"
-    found: IPv4Address | IPv6Address = _embedded(given)
-    if found.is_loopback or found.is_unspecified:
+    ip: IPv4Address | IPv6Address = _embedded(given)
+    if ip.is_loopback or ip.is_unspecified:
         return "this machine"
-    if found.is_link_local:
+    if ip.is_link_local:
         return "the local link"
-    is_listed = any(found in block for block in _ALSO_PRIVATE)
-    is_public = found.is_global and not found.is_multicast and (found.version == 4 or found in _PUBLIC_6)
+    is_listed = any(ip in block for block in _ALSO_PRIVATE)
+    is_public = ip.is_global and not ip.is_multicast and (ip.version == 4 or ip in _PUBLIC_6)
     return "" if is_public and not is_listed else "a private or reserved network"
 
 
@@ -73,8 +73,8 @@ class Networks:
         kind = why_private(address)
         if not kind:
             return ""
-        found = ip_address(address.partition("%")[0])
-        is_listed = any(one in block for one in (found, _embedded(found)) for block in self._blocks)
+        ip = ip_address(address.partition("%")[0])
+        is_listed = any(candidate in block for candidate in (ip, _embedded(ip)) for block in self._blocks)
         return "" if is_listed else kind
 
 

@@ -20,15 +20,15 @@ class Unpacker:
         Raises:
             zlib.error: the body is damaged.
         """
-        found = bytearray()
-        while piece and len(found) < limit:
+        content = bytearray()
+        while piece and len(content) < limit:
             if self._open.eof:
                 if piece[:1] != b"\x1f":
                     break  # padding
                 self._open = zlib.decompressobj(47)
-            found += self._open.decompress(piece, limit - len(found))
+            content += self._open.decompress(piece, limit - len(content))
             piece = self._open.unused_data
-        return bytes(found)
+        return bytes(content)
 
     @property
     def is_whole(self) -> bool:

@@ -191,11 +191,11 @@ class HttpClient:
 def _secrets(url: str, headers: Mapping[str, str], secrets: Sequence[str]) -> list[str]:
     """Return the texts that no error may show, longest first: ``secrets``, headers, and possible keys in the URL."""
     parts = urlsplit(url)
-    found = set(secrets)
-    found |= {word for value in headers.values() for word in (value, value.rpartition(" ")[2])}
-    found |= {segment for segment in parts.path.split("/") if len(segment) >= 16}
-    found |= {value for _, value in parse_qsl(parts.query)} | {parts.query}
-    return sorted((text for text in found if len(text) >= 4), key=len, reverse=True)
+    texts = set(secrets)
+    texts |= {word for value in headers.values() for word in (value, value.rpartition(" ")[2])}
+    texts |= {segment for segment in parts.path.split("/") if len(segment) >= 16}
+    texts |= {value for _, value in parse_qsl(parts.query)} | {parts.query}
+    return sorted((text for text in texts if len(text) >= 4), key=len, reverse=True)
 
 
 class _BrokenOffError(OSError):

@@ -134,10 +134,10 @@ def open_guarded_pool(
         _handle: socket.socket | None = None
 
         def _new_conn(self) -> socket.socket:
-            found = connect(self)
-            self._handle = found.dup()  # TLS takes the socket over, and an answer outlives the connection's own
-            cutter.attach(found.dup())
-            return found
+            sock = connect(self)
+            self._handle = sock.dup()  # TLS takes the socket over, and an answer outlives the connection's own
+            cutter.attach(sock.dup())
+            return sock
 
         def request(self, *arguments: Any, **options: Any) -> Any:
             if self._handle is not None:
@@ -176,19 +176,19 @@ def _connect(host: str, port: int, timeout: float, networks: Networks, advice: s
 
     end = time.monotonic() + timeout
     places = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    for *_, place in places:
-        if kind := networks.why_refused(str(place[0])):
+    for *_, address in places:
+        if kind := networks.why_refused(str(address[0])):
             raise PrivateAddressError(kind, advice)
     last: OSError = OSError(errno.EHOSTUNREACH, "the host has no address")
-    for *_, place in places:
+    for *_, address in places:
         rest = end - time.monotonic()
         if rest <= 0:
             raise TimeoutError
         try:
-            found = create_connection((str(place[0]), port), rest, socket_options=[_NODELAY])
+            sock = create_connection((str(address[0]), port), rest, socket_options=[_NODELAY])
         except OSError as error:
             last = error
         else:
-            found.settimeout(timeout)
-            return found
+            sock.settimeout(timeout)
+            return sock
     raise last

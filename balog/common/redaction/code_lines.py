@@ -34,9 +34,9 @@ class CodeLines:
         self._stops: list[int] = []
         if 'File "' not in text:
             return
-        for place in _PLACE.finditer(text):
-            self._add(place.end(), len(place[1]))
-        self._stops = [found.start() for found in _STRUCTURE.finditer(text)]
+        for frame in _PLACE.finditer(text):
+            self._add(frame.end(), len(frame[1]))
+        self._stops = [match.start() for match in _STRUCTURE.finditer(text)]
 
     def _add(self, at: int, indent: int) -> None:
         """Add the following lines that are indented further than the line ``File …``."""
@@ -60,10 +60,10 @@ class CodeLines:
         """Return whether an index in a source line is inside a quoted text."""
         line = self._text[self._begins[bisect_right(self._begins, at) - 1] : at]
         quote = ""
-        for found in _QUOTES.finditer(line):
+        for match in _QUOTES.finditer(line):
             if not quote:
-                quote = found[1] or ""
-            elif found[1] == quote:
+                quote = match[1] or ""
+            elif match[1] == quote:
                 quote = ""
         return bool(quote)
 
@@ -110,9 +110,9 @@ class CodeLines:
 
     def _bracket(self, at: int, end: int) -> tuple[int, int]:
         depth = 0
-        for place in range(at, end):
-            char = self._text[place]
+        for index in range(at, end):
+            char = self._text[index]
             depth += (char in "[{(") - (char in ")}]")
             if not depth:
-                return (at, place + 1) if _VALUES.search(self._text, at, place) else (at, at)
+                return (at, index + 1) if _VALUES.search(self._text, at, index) else (at, at)
         return (at, end) if _VALUES.search(self._text, at, end) else (at, at)

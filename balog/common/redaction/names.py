@@ -98,15 +98,15 @@ class SecretNames:
     def _words(self, rules: dict[str, NameRule]) -> dict[str, str]:
         """Return an expression and a hint for each secret name, except those that a shorter suffix finds."""
         secret = [folded for folded, rule in rules.items() if rule.is_secret]
-        shortest = [one for one in secret if not any(one != end and one.endswith(end) for end in secret)]
+        shortest = [name for name in secret if not any(name != end and name.endswith(end) for end in secret)]
         if rules is self._exact:
             shortest = secret
-        found: dict[str, str] = {}
+        hints: dict[str, str] = {}
         for folded in sorted(shortest, key=len, reverse=True):
             words = [word.lower() for word in _WORDS.findall(rules[folded].text)]
             first, *rest = [_hint_of(words[0]), *map(re.escape, words[1:])]
-            found[_expression(map(re.escape, words))] = _expression([first, *rest])
-        return found
+            hints[_expression(map(re.escape, words))] = _expression([first, *rest])
+        return hints
 
     def __contains__(self, name: str) -> bool:
         rule = self.rule_of(name)
@@ -143,15 +143,15 @@ class SecretNames:
             return []
         length, ends = self._end_length, self._ends
         folded = text.lower().translate(_NO_SEPARATORS).split("\n")
-        found = [
+        harmless = [
             name
             for name, form in zip(names, folded, strict=True)
             if form[-length:] not in ends and form.rstrip("0123456789")[-length:] not in ends
         ]
         for expression, rule in self._expressions:
             if not rule.ends:
-                found = [name for name in found if not expression.search(name)]
-        return found
+                harmless = [name for name in harmless if not expression.search(name)]
+        return harmless
 
     @cached_property
     def tell_digits_apart(self) -> bool:
@@ -171,7 +171,7 @@ _RAREST_FIRST = "zjqxkvbpgwyfmcudlhrsnioate"
 
 def _hint_of(word: str) -> str:
     """Return a regular expression that finds a lower-case word by its rarest letter first."""
-    at = min(range(len(word)), key=lambda place: _RAREST_FIRST.find(word[place]))
+    at = min(range(len(word)), key=lambda index: _RAREST_FIRST.find(word[index]))
     before = f"(?<={re.escape(word[: at + 1])})" if at else ""
     return re.escape(word[at]) + before + re.escape(word[at + 1 :])
 
@@ -179,11 +179,11 @@ def _hint_of(word: str) -> str:
 def _hints_after(names: list[str]) -> list[str]:
     """Return cheap regular expressions that find exact names in a text by the characters after them."""
     ends = "".join(sorted({re.escape(name[-1]) for name in names}))
-    found = []
+    hints = []
     for after in _AFTER_NAME if names else ():
         any_name = "|".join(f"(?<={re.escape(name[-4:] + after)})" for name in names)
-        found.append(f"{re.escape(after[-1])}(?<=[{ends}]{re.escape(after)})(?:{any_name})")
-    return [*found, r"-(?<=--)(?=\w)"] if names else found
+        hints.append(f"{re.escape(after[-1])}(?<=[{ends}]{re.escape(after)})(?:{any_name})")
+    return [*hints, r"-(?<=--)(?=\w)"] if names else hints
 
 
 def compile_expression(expression: str) -> re.Pattern[str]:

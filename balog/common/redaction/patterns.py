@@ -150,5 +150,5 @@ _DEFAULT = (
     SecretPattern("a token", TOKEN_PATTERN, ()),
 )
 
-SECRET_PATTERNS: dict[str, SecretPattern] = {one.pattern: one for one in _DEFAULT}
+SECRET_PATTERNS: dict[str, SecretPattern] = {pattern.pattern: pattern for pattern in _DEFAULT}
 """The default patterns by their regular expressions."""

@@ -100,19 +100,19 @@ class StructureRedactor:
             return
         if items and all(map(_is_pair, items)):
             for number, (name, item) in enumerate(map(_as_encoded, items)):
-                place = self._place(path, number)
-                new.append([self._part(name, place), self._named(_text_of(name) or "", item, place)])
+                item_path = self._place(path, number)
+                new.append([self._part(name, item_path), self._named(_text_of(name) or "", item, item_path)])
             return
         before: Any = None
         is_curl = any(isinstance(item, str) and item.rpartition("/")[2] == "curl" for item in items[:3])
         for number, item in enumerate(items):
-            place = path if self.findings is None else self._place(path, number)
+            item_path = path if self.findings is None else self._place(path, number)
             if isinstance(before, str) and before[:2] == "--" and (rule := self._rule_of(before)[0]):
-                new.append(self._secret(item, str(rule), place))
+                new.append(self._secret(item, str(rule), item_path))
             elif is_curl and before in ("-u", "--user"):
-                new.append(self._secret(item, "patterns: the user and the password of curl", place))
+                new.append(self._secret(item, "patterns: the user and the password of curl", item_path))
             else:
-                new.append(self._part(item, place))
+                new.append(self._part(item, item_path))
             before = item
 
     def _named(self, name: str, value: Any, path: str) -> Any:
@@ -122,7 +122,7 @@ class StructureRedactor:
 
     def _fill_dict(self, old: Mapping[Any, Any], new: dict[Any, Any], path: str) -> None:
         for key, item in list(old.items()):
-            name, shown, place = key if isinstance(key, str) else _text_of(key), key, path
+            name, shown, item_path = key if isinstance(key, str) else _text_of(key), key, path
             rule = None
             if name is not None:
                 rule, safe = self._rule_of(name)
@@ -131,8 +131,8 @@ class StructureRedactor:
                     shown = unused_key(safe, old, new)
                     self._find("patterns: in the name of a key", self._place(path, safe))
             if self.findings is not None:
-                place = self._place(path, shown if name is None or shown is not key else name)
-            new[shown] = self._part(item, place) if rule is None else self._secret(item, str(rule), place)
+                item_path = self._place(path, shown if name is None or shown is not key else name)
+            new[shown] = self._part(item, item_path) if rule is None else self._secret(item, str(rule), item_path)
         if len(old) > 1 and not VALUE_NAMES.isdisjoint(old):
             self._fill_value(old, new, path)
 

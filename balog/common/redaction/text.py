@@ -67,9 +67,9 @@ class SecretText:
         self._cards = cards
         self._replacement = replacement
         known = [SECRET_PATTERNS[pattern] for pattern in patterns if pattern in SECRET_PATTERNS]
-        self._hinted = [(_any_of(one.hints), compile_expression(one.pattern), one.pattern) for one in known]
-        self._always = [(compile_expression(one), one) for one in patterns if one not in SECRET_PATTERNS]
-        hints = [*(hint for one in known for hint in one.hints), _ENTITY.pattern]
+        self._hinted = [(_any_of(entry.hints), compile_expression(entry.pattern), entry.pattern) for entry in known]
+        self._always = [(compile_expression(regex), regex) for regex in patterns if regex not in SECRET_PATTERNS]
+        hints = [*(hint for entry in known for hint in entry.hints), _ENTITY.pattern]
         self._hint = _any_of([*names.hints, *hints])
         self._has_token = has_token if TOKEN_PATTERN in patterns else lambda text: False
         self._named = re.compile(
@@ -141,10 +141,10 @@ class SecretText:
         lower = _lower(text)
         code = CodeLines(text)
         at = count = 0
-        while found := self._named.search(lower, at):
-            at = found.end()
-            rule = self._rule_of(text, lower, found)
-            span = self._span(text, found, code) if rule is not None else None
+        while match := self._named.search(lower, at):
+            at = match.end()
+            rule = self._rule_of(text, lower, match)
+            span = self._span(text, match, code) if rule is not None else None
             if rule is None or span is None or span.end <= span.begin:
                 continue
             value = text[span.begin : span.end].strip("\"'` \t.,;:)]}>\\")
@@ -158,45 +158,45 @@ class SecretText:
                 yield span
             at = span.end
 
-    def _span(self, text: str, found: re.Match[str], code: CodeLines) -> Span | None:
+    def _span(self, text: str, match: re.Match[str], code: CodeLines) -> Span | None:
         """Return the span of the value after a name; None if the text has none."""
-        at, line_end = found.end(), code.end_of_line(found.start())
+        at, line_end = match.end(), code.end_of_line(match.start())
         stop = line_end or code.end_of_text(at)
-        if found["loose"] is not None:
-            return loose_span(text, found.start(), at, stop, is_quoted=_KEY_QUOTE.search(found["close"]) is not None)
-        if found["xml"]:
+        if match["loose"] is not None:
+            return loose_span(text, match.start(), at, stop, is_quoted=_KEY_QUOTE.search(match["close"]) is not None)
+        if match["xml"]:
             return element_span(text, at)
         if line_end and not code.is_in_literal(at):
             return Span(*code.value(at, line_end))
-        if found["sep"][0] == "%":
+        if match["sep"][0] == "%":
             return percent_span(text, at)
-        if found["sep"] in (":", "=>") and (
-            quote := _KEY_QUOTE.search(text[found.start("close") : found.end("close")])
+        if match["sep"] in (":", "=>") and (
+            quote := _KEY_QUOTE.search(text[match.start("close") : match.end("close")])
         ):
             return member_span(text, at, quote[0], stop)
-        name = fold(found["name"] or found["exact"])
-        return value_span(text, at, name, stop, is_assigned=found["sep"] == "=")
+        name = fold(match["name"] or match["exact"])
+        return value_span(text, at, name, stop, is_assigned=match["sep"] == "=")
 
-    def _rule_of(self, text: str, lower: str, found: re.Match[str]) -> str | None:
+    def _rule_of(self, text: str, lower: str, match: re.Match[str]) -> str | None:
         """Return the rule for a name in text.
 
         An exact name needs ``=`` after it, quotes or a tag around it, or to be a flag: ``pass: 12`` is no secret. After
         a name that an expression finds, ``:`` is enough: ``db_pass: …``.
         """
-        group = "exact" if found["exact"] is not None else "name"
-        begin = max(0, found.start() - 64)
-        before = _IDENTIFIER.search(text[begin : found.start()])
-        name = (before["name"] if before else "") + text[found.start() : found.end(group)]
+        group = "exact" if match["exact"] is not None else "name"
+        begin = max(0, match.start() - 64)
+        before = _IDENTIFIER.search(text[begin : match.start()])
+        name = (before["name"] if before else "") + text[match.start() : match.end(group)]
         rule = self._names.rule_of(name)
         if rule is None or not rule.is_secret:
             return None
         if rule.kind != "suffix":
-            separator = found["sep"] or ""
-            start = begin + (before.start("name") if before else len(text[begin : found.start()]))
-            is_clear = separator[:1] in ("=", "%") or (separator and (found["close"] or rule.kind == "expression"))
-            is_tag = found["xml"] and text[max(0, start - 1) : start] == "<"
-            return str(rule) if is_clear or is_tag or found["loose"] is not None else None
-        wider = self._names.rule_of(lower[max(0, found.start() - 40) : found.end(group)])
+            separator = match["sep"] or ""
+            start = begin + (before.start("name") if before else len(text[begin : match.start()]))
+            is_clear = separator[:1] in ("=", "%") or (separator and (match["close"] or rule.kind == "expression"))
+            is_tag = match["xml"] and text[max(0, start - 1) : start] == "<"
+            return str(rule) if is_clear or is_tag or match["loose"] is not None else None
+        wider = self._names.rule_of(lower[max(0, match.start() - 40) : match.end(group)])
         return str(rule) if wider is not None and wider.is_secret else None
 
 
@@ -223,9 +223,9 @@ def _lower(text: str) -> str:
 
 def _spans(pattern: re.Pattern[str], text: str) -> Iterator[Span]:
     group = "secret" if "secret" in pattern.groupindex else 0
-    for found in pattern.finditer(text):
-        if found.end(group) > found.start(group):
-            yield Span(*found.span(group))
+    for match in pattern.finditer(text):
+        if match.end(group) > match.start(group):
+            yield Span(*match.span(group))
 
 
 _CARD = re.compile(r"(?<!\d)(?:\d{13,19}|\d{4}(?:[ -]\d{2,7}){2,4})(?!\d)", re.ASCII)
@@ -233,8 +233,8 @@ _CARD = re.compile(r"(?<!\d)(?:\d{13,19}|\d{4}(?:[ -]\d{2,7}){2,4})(?!\d)", re.A
 
 def _card_numbers(text: str) -> Iterator[Span]:
     at = 0
-    while found := _CARD.search(text, at):
-        begin, end = found.span()
+    while match := _CARD.search(text, at):
+        begin, end = match.span()
         at = begin + 4
         while end > begin:  # try without its last groups
             if has_card_number(text[begin:end].replace(" ", "").replace("-", "")):

@@ -142,9 +142,9 @@ _FIRST = re.compile(r"(?:\\.|[^\\(\[.])(?![?*+{])")
 def by_first(expressions: Iterable[str]) -> str:
     """Return one expression for several that tries each first character once; for none, one that never matches."""
     by_first: dict[str, list[str]] = {}
-    for one in expressions:
-        first = found[0] if (found := _FIRST.match(one)) else ""
-        by_first.setdefault(first, []).append(one[len(first) :])
+    for expression in expressions:
+        first = match[0] if (match := _FIRST.match(expression)) else ""
+        by_first.setdefault(first, []).append(expression[len(first) :])
     return "|".join(f"{first}(?:{'|'.join(rests)})" for first, rests in by_first.items()) or "(?!)"
 
 

@@ -118,8 +118,8 @@ def loose_span(text: str, begin: int, at: int, stop: int, *, is_quoted: bool) ->
     if is_quoted and _BEFORE_NAMED.search(before):
         key = _VALUE_KEY.match(text, at)
         return member_span(text, key.end(), '"', stop) if key else None
-    if text[at - 1 : at] in (" ", "\t") and (found := _INPUT_VALUE.match(text, at)) and "\n" in text[begin:at]:
-        return value_span(text, found.end(), "", stop, is_assigned=False)
+    if text[at - 1 : at] in (" ", "\t") and (match := _INPUT_VALUE.match(text, at)) and "\n" in text[begin:at]:
+        return value_span(text, match.end(), "", stop, is_assigned=False)
     return None
 
 
@@ -139,8 +139,8 @@ def _quoted_span(text: str, at: int, stop: int) -> Span | None:
 
 def percent_span(text: str, at: int) -> Span:
     """Return the span of a value in a URL that is encoded twice."""
-    found = _PERCENT_VALUE.match(text, at)
-    return Span(*found.span(1)) if found else Span(at, at)
+    match = _PERCENT_VALUE.match(text, at)
+    return Span(*match.span(1)) if match else Span(at, at)
 
 
 def element_span(text: str, at: int) -> Span:

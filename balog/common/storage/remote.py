@@ -148,13 +148,13 @@ class RemoteStorage:
             StorageError: not retryable if listing is not permitted.
         """
         with self._connected(folder) as (system, path), _permanent(self._place(folder)):
-            found = system.find(path, detail=True)
-            if not found and not system.exists(path):
+            infos = system.find(path, detail=True)
+            if not infos and not system.exists(path):
                 return None
         root = path.strip("/")
         return [
             Entry(str(info["name"]).strip("/")[len(root) :].lstrip("/"), int(info["size"] or 0), _moment(info))
-            for info in found.values()
+            for info in infos.values()
             if info["type"] == "file" and not str(info["name"]).endswith("/")  # S3's marker of a folder
         ]
 
@@ -270,17 +270,17 @@ def _http_status(error: BaseException) -> int | None:
 
 
 @contextmanager
-def _permanent(place: str) -> Iterator[None]:
+def _permanent(url: str) -> Iterator[None]:
     """Raise errors that a retry cannot fix as not retryable."""
     try:
         yield
     except FileNotFoundError:
-        raise StorageError(f"{place}: no such file", retryable=False) from None
+        raise StorageError(f"{url}: no such file", retryable=False) from None
     except PermissionError:
-        raise StorageError(f"{place}: no permission", retryable=False) from None
+        raise StorageError(f"{url}: no permission", retryable=False) from None
     except Exception as error:
         if type(error).__name__ in ("NoCredentialsError", "PartialCredentialsError"):  # botocore's
-            raise StorageError(f"{place}: no credentials in the environment", retryable=False) from None
+            raise StorageError(f"{url}: no credentials in the environment", retryable=False) from None
         raise
 
 
