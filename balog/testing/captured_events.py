@@ -55,7 +55,7 @@ class Events(list[Event]):
     def find(self, **criteria: Any) -> Events:
         """Return the events that meet all criteria, possibly none."""
         wanted = _criteria(criteria)
-        return Events(event for event in self if all(_holds(one, event) for one in wanted))
+        return Events(event for event in self if all(_holds(criterion, event) for criterion in wanted))
 
     def one(self, **criteria: Any) -> Event:
         """Return the one event that meets all criteria.
@@ -73,14 +73,14 @@ class Events(list[Event]):
             AssertionError: not so; the message shows the wanted event and the most similar logged ones.
         """
         __tracebackhide__ = True
-        found = self.find(**criteria)
-        if len(found) == times or (times is None and found):
-            return found
+        events = self.find(**criteria)
+        if len(events) == times or (times is None and events):
+            return events
         wanted = _criteria(criteria)
         number = "an event" if times is None else f"{times} events" if times != 1 else "one event"
-        lines = [f"expected {number} with", *(f"    {_line(one[0], one[1])}" for one in wanted)]
-        if found:
-            lines += [f"found {len(found)}:", *found._shown()]
+        lines = [f"expected {number} with", *(f"    {_line(criterion[0], criterion[1])}" for criterion in wanted)]
+        if events:
+            lines += [f"found {len(events)}:", *events._shown()]
         else:
             lines += [
                 *self._nearest(wanted),
@@ -96,21 +96,21 @@ class Events(list[Event]):
         """
         __tracebackhide__ = True
         floor = LEVELS[_level(level)]
-        found = Events(event for event in self.find(**criteria) if LEVELS[event.level or "INFO"] >= floor)
-        if found:
+        events = Events(event for event in self.find(**criteria) if LEVELS[event.level or "INFO"] >= floor)
+        if events:
             lines = [f"expected no event of {_level(level)} or above"]
-            lines += ["with", *(f"    {_line(one[0], one[1])}" for one in _criteria(criteria))] if criteria else []
-            raise AssertionError("\n".join([*lines, f"found {len(found)}:", *found._shown()]))
+            lines += ["with", *(f"    {_line(term[0], term[1])}" for term in _criteria(criteria))] if criteria else []
+            raise AssertionError("\n".join([*lines, f"found {len(events)}:", *events._shown()]))
 
     def _nearest(self, wanted: list[Criterion]) -> list[str]:
         """Show what differs, ``-`` as wanted and ``+`` as logged, for the events that meet the most criteria."""
-        ranked = sorted(self, key=lambda event: -sum(_holds(one, event) for one in wanted))[:_MAX_NEAREST]
+        ranked = sorted(self, key=lambda event: -sum(_holds(criterion, event) for criterion in wanted))[:_MAX_NEAREST]
         lines: list[str] = []
         for event in ranked:
             lines.append(f"near: {_summary(event)}")
-            for one in wanted:
-                name, value, get, _ = one
-                if _holds(one, event):
+            for criterion in wanted:
+                name, value, get, _ = criterion
+                if _holds(criterion, event):
                     lines.append(f"    {_line(name, value)}")
                 else:
                     lines += [f"  - {_line(name, value)}", f"  + {_line(name, get(event))}"]
@@ -168,35 +168,35 @@ def _level(name: str) -> str:
 
 
 def _criteria(given: Mapping[str, Any]) -> list[Criterion]:
-    made: list[Criterion] = []
+    criteria: list[Criterion] = []
     for name, value in given.items():
         if value is None and name in _CRITERIA:
             continue
         if name == "level":
-            made.append((name, _level(value), lambda event: event.level, _equal))
+            criteria.append((name, _level(value), lambda event: event.level, _equal))
         elif name in _CRITERIA:
-            made.append((name, value, *_CRITERIA[name]))
+            criteria.append((name, value, *_CRITERIA[name]))
         else:
-            made.append((name, value, lambda event, key=name: _field(event, key), _equal))  # type: ignore[misc]
-    return made
+            criteria.append((name, value, lambda event, key=name: _field(event, key), _equal))  # type: ignore[misc]
+    return criteria
 
 
-def _equal(wanted: Any, found: Any) -> bool:
+def _equal(wanted: Any, actual: Any) -> bool:
     if isinstance(wanted, re.Pattern):
-        return isinstance(found, str) and wanted.search(found) is not None
-    return bool(found is not _MISSING and wanted == found)
+        return isinstance(actual, str) and wanted.search(actual) is not None
+    return bool(actual is not _MISSING and wanted == actual)
 
 
-def _contains(wanted: Any, found: Any) -> bool:
+def _contains(wanted: Any, actual: Any) -> bool:
     if not isinstance(wanted, Mapping):
-        return _equal(wanted, found)
-    return isinstance(found, Mapping) and all(
-        _contains(value, found.get(key, _MISSING)) for key, value in wanted.items()
+        return _equal(wanted, actual)
+    return isinstance(actual, Mapping) and all(
+        _contains(value, actual.get(key, _MISSING)) for key, value in wanted.items()
     )
 
 
 _CRITERIA: dict[str, tuple[Callable[[Event], Any], Callable[[Any, Any], bool]]] = {
-    "channel": (lambda event: event.header.channel, lambda wanted, found: fnmatchcase(found, wanted)),
+    "channel": (lambda event: event.header.channel, lambda wanted, actual: fnmatchcase(actual, wanted)),
     "level": (lambda event: event.level, _equal),
     "cls_type": (lambda event: event.cls_type, _equal),
     "payload": (lambda event: event.payload, _contains),

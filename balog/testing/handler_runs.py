@@ -43,11 +43,11 @@ def publish(
     """
     events: list[Event] = []
     messages: list[Message] = []
-    for one in what:
-        if isinstance(one, bytes):
-            messages.append(Message(new_id(), one))
+    for item in what:
+        if isinstance(item, bytes):
+            messages.append(Message(new_id(), item))
             continue
-        event = one if isinstance(one, Event) else Event.new(channel, one, level=level, context=dict(context or {}))
+        event = item if isinstance(item, Event) else Event.new(channel, item, level=level, context=dict(context or {}))
         run = event.header.context.get("run_id")
         events.append(event)
         messages.append(Message(event.header.id, encode(event), None if run is None else str(run)))
@@ -159,16 +159,16 @@ def _hub(handlers: Any) -> ConsumerHub:
     if isinstance(handlers, ConsumerHub):
         return handlers
     hub = ConsumerHub()
-    for one in handlers if isinstance(handlers, (list, tuple, set, frozenset)) else [handlers]:
-        if isinstance(one, (ModuleType, str)):
-            hub.scan(one)
-        elif isinstance(one, Consumer):
-            hub.add(one)
-        elif isinstance(one, ConsumerHub):
-            for consumer in one.consumers:
+    for handler in handlers if isinstance(handlers, (list, tuple, set, frozenset)) else [handlers]:
+        if isinstance(handler, (ModuleType, str)):
+            hub.scan(handler)
+        elif isinstance(handler, Consumer):
+            hub.add(handler)
+        elif isinstance(handler, ConsumerHub):
+            for consumer in handler.consumers:
                 hub.add(consumer)
         else:
-            _add_function(hub, one)
+            _add_function(hub, handler)
     return hub
 
 

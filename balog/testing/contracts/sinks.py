@@ -194,9 +194,9 @@ class SinkContract(AbilityTests):
 
     def test_the_name_begins_with_the_type(self, peer: SinkPeer) -> None:
         config: Any = peer.config
-        kind, *place = config.name.split()
+        kind, *target = config.name.split()
         assert kind == config.__struct_config__.tag
-        assert len(place) <= 1
+        assert len(target) <= 1
 
     def test_an_unknown_key_is_rejected(self, peer: SinkPeer) -> None:
         config = {**msgspec.to_builtins(peer.config), "unheard_of": 1}

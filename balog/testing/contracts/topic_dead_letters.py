@@ -49,7 +49,8 @@ class DeadLetterContract(TopicFixtures):
         topic.publish([Message(name, b"\xff no event " + name.encode(), self.key_of(name)) for name in names])
         received = take(topic, len(names))
         given_up = [
-            GivenUp(one, f"why {one.id}", ("c",) if one.id < "m2" else (), "t" * n) for n, one in enumerate(received)
+            GivenUp(message, f"why {message.id}", ("c",) if message.id < "m2" else (), "t" * n)
+            for n, message in enumerate(received)
         ]
         assert topic.dead_letter_each("g", given_up) == len(names)
         assert not self.detects_stale_receipts or topic.dead_letter_each("g", given_up) == 0
@@ -59,12 +60,12 @@ class DeadLetterContract(TopicFixtures):
         assert {id: dead_letter.reason for id, dead_letter in dead_letters.items()} == {
             name: f"why {name}" for name in names
         }
-        for one in given_up:
-            dead_letter = dead_letters[one.received.id]
+        for entry in given_up:
+            dead_letter = dead_letters[entry.received.id]
             assert (dead_letter.body, dead_letter.consumers, dead_letter.traceback) == (
-                one.received.body,
-                one.consumers,
-                one.traceback,
+                entry.received.body,
+                entry.consumers,
+                entry.traceback,
             )
         assert self.is_empty(topic)
 

@@ -24,7 +24,7 @@ class EngineContract(TopicFixtures):
 
     def publish_events(self, topic: Topic, count: int) -> list[str]:
         events = [Event.new("tests", {"n": n}) for n in range(count)]
-        topic.publish([Message(one.header.id, encode(one), self.key_of(one.header.id)) for one in events])
+        topic.publish([Message(event.header.id, encode(event), self.key_of(event.header.id)) for event in events])
         return [event.header.id for event in events]
 
     def deliver(self, topic: Topic, count: int, times: int) -> None:
@@ -47,7 +47,7 @@ class EngineContract(TopicFixtures):
         self.deliver(topic, 2, times=2)
         assert self.run_engine(backend, topic, fail, ledger, retries=2).dead == 2
         assert calls == {0: 6, 1: 6}
-        assert eventually(lambda: [one.reason for one in topic.dead_letters("g")] == ["h: ValueError: call 6"] * 2)
+        assert eventually(lambda: [entry.reason for entry in topic.dead_letters("g")] == ["h: ValueError: call 6"] * 2)
 
     def test_deliveries_without_a_call_spend_no_attempts(self, backend: Topics, topic: Topic) -> None:
         self.publish_events(topic, 3)
