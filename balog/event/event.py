@@ -216,7 +216,7 @@ class Event(KeyAccess, Struct, kw_only=True, forbid_unknown_fields=True, dict=Tr
     def unknown(self) -> dict[str, dict[str, Any]]:
         """Unknown keys of a later facility version: ``{"": {…}, "header": {…}}``."""
         kept: dict[str, dict[str, Raw]] = self.__dict__.get("_unknown", {})
-        return {place: {key: _read(raw, "$") for key, raw in found.items()} for place, found in kept.items()}
+        return {part: {key: _read(raw, "$") for key, raw in members.items()} for part, members in kept.items()}
 
 
 _HEAD_KEYS = _PayloadHead.__struct_fields__

@@ -119,10 +119,10 @@ def _exception(exception: str | None, trace: str | None) -> tuple[str | None, st
         except (msgspec.DecodeError, RecursionError):
             parts = None
         if isinstance(parts, dict):
-            found = parts.get("frames")
+            frames = parts.get("frames")
             places = [
                 (frame.get("file"), frame.get("function"))
-                for frame in (found[-_MOST_FRAMES:] if isinstance(found, list) else ())
+                for frame in (frames[-_MOST_FRAMES:] if isinstance(frames, list) else ())
                 if isinstance(frame, dict)
             ]
             return _text(parts.get("type")), _text(parts.get("message")), _innermost(places)

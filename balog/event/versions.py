@@ -49,10 +49,10 @@ def parse_version(text: str) -> Version | None:
 def _parse(text: str) -> Version | None:
     from semantic_version import Version
 
-    found = _PARTS.fullmatch(text)
-    if found is None:
+    match = _PARTS.fullmatch(text)
+    if match is None:
         return None
-    major, minor, patch, rest = found.groups("")
+    major, minor, patch, rest = match.groups("")
     try:
         return Version(f"{major}.{minor or 0}.{patch or 0}{rest}")
     except ValueError:  # such as 1.0.0-01
