@@ -29,11 +29,11 @@ def read_line(line: str, zone: tzinfo | None = None, patterns: Sequence[Pattern]
     """
     line = without_colours(line)
     for dialect in (_own_event, *patterns, *_DIALECTS):
-        found = dialect(line)
-        if found is not None:
-            if found.timestamp is not None:
-                found.timestamp = _in_utc(found.timestamp, zone)
-            return found
+        log_line = dialect(line)
+        if log_line is not None:
+            if log_line.timestamp is not None:
+                log_line.timestamp = _in_utc(log_line.timestamp, zone)
+            return log_line
     return None
 
 
@@ -51,7 +51,7 @@ def load_dialects(names: Sequence[str], path: str) -> list[Pattern]:
         BalogError: a dialect cannot be imported.
     """
     places = (f"{path}[{number}]" for number in range(len(names)))
-    return [_guarded(name, load_named("balog.dialects", name, place)) for name, place in zip(names, places)]
+    return [_guarded(name, load_named("balog.dialects", name, item_path)) for name, item_path in zip(names, places)]
 
 
 def _guarded(name: str, dialect: Pattern) -> Pattern:
@@ -60,8 +60,8 @@ def _guarded(name: str, dialect: Pattern) -> Pattern:
     def read(line: str) -> LogLine | None:
         nonlocal is_reported
         try:
-            found = dialect(line)
-            return None if found is None else _checked(found)
+            log_line = dialect(line)
+            return None if log_line is None else _checked(log_line)
         except (Exception, SystemExit) as error:  # a plug-in may raise anything
             if not is_reported:
                 is_reported = True
@@ -71,10 +71,10 @@ def _guarded(name: str, dialect: Pattern) -> Pattern:
     return read
 
 
-def _checked(found: object) -> LogLine:
-    if not isinstance(found, LogLine):
-        raise TypeError(f"expected a LogLine or None, not {type(found).__name__}")
-    return msgspec.convert(msgspec.structs.asdict(found), LogLine)
+def _checked(log_line: object) -> LogLine:
+    if not isinstance(log_line, LogLine):
+        raise TypeError(f"expected a LogLine or None, not {type(log_line).__name__}")
+    return msgspec.convert(msgspec.structs.asdict(log_line), LogLine)
 
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]{0,30}m")

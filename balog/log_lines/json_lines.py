@@ -96,8 +96,8 @@ def _find(data: dict[str, Any], name: str) -> tuple[dict[str, Any], str] | None:
 def _pop(data: dict[str, Any], names: tuple[str, ...], read: Any) -> tuple[str, Any] | None:
     """Remove the first of some keys that has a readable value, and return its name and value."""
     for name in names:
-        if found := _find(data, name):
-            held, key = found
+        if member := _find(data, name):
+            held, key = member
             value = read(held[key])
             if value is not None:
                 del held[key]
@@ -113,11 +113,11 @@ def _level(data: dict[str, Any], *, is_bunyan: bool) -> Level | None:
             return None
         return level_from_number(value, "syslog" if value < 8 else "bunyan" if is_bunyan else "python")
 
-    found = _pop(data, _LEVELS, read)
-    if found is not None:
+    member = _pop(data, _LEVELS, read)
+    if member is not None:
         for name in _NUMBERS:  # the same level as a number
             data.pop(name, None)
-        return found[1]  # type: ignore[no-any-return]
+        return member[1]  # type: ignore[no-any-return]
     for name, scale in _NUMBERS.items():
         number = data.get(name)
         if isinstance(number, (int, float)) and not isinstance(number, bool):

@@ -34,10 +34,10 @@ _SCALES: dict[str, tuple[tuple[float, Level], ...]] = {
 
 def level_of(name: str) -> Level | None:
     """Return the level that a name in any case means (``warn``, ``SEVERE``, ``Level 35``), or None."""
-    found = parse_level(name) or _OTHER_NAMES.get(name.upper())
-    if found is None and (match := _NUMBERED.fullmatch(name)):
+    level = parse_level(name) or _OTHER_NAMES.get(name.upper())
+    if level is None and (match := _NUMBERED.fullmatch(name)):
         return level_from_number(int(match[1]), "python")
-    return found
+    return level
 
 
 def level_from_number(number: float, scale: str) -> Level:

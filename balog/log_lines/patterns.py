@@ -61,13 +61,13 @@ def compile_patterns(patterns: list[LogPattern], path: str) -> list[Pattern]:
     Raises:
         ConfigError: a format cannot be read.
     """
-    made = []
+    functions = []
     for index, pattern in enumerate(patterns):
         try:
-            made.append(_compile(pattern))
+            functions.append(_compile(pattern))
         except ValueError as error:
             raise ConfigError(str(error), path=f"{path}[{index}].format") from None
-    return made
+    return functions
 
 
 def _compile(pattern: LogPattern) -> Pattern:

@@ -163,7 +163,7 @@ def _logfmt(line: str) -> LogLine | None:
         if match is None or len(pairs) >= _MAX_PAIRS:
             return None
         name, quoted, plain = match.groups()
-        pairs[name] = plain if quoted is None else _ESCAPE.sub(lambda found: _ESCAPES.get(found[1], found[1]), quoted)
+        pairs[name] = plain if quoted is None else _ESCAPE.sub(lambda token: _ESCAPES.get(token[1], token[1]), quoted)
         at = match.end()
     by_level = next(((name, level) for name in _LOGFMT_LEVELS if (level := level_of(pairs.get(name, "")))), None)
     by_message = next((name for name in _LOGFMT_MESSAGES if name in pairs), None)
