@@ -37,19 +37,19 @@ def bookmarks(value: Any) -> list[Bookmark]:
             inner = inner[wrap]
     if not isinstance(inner, dict) or not isinstance(inner.get("bookmarks"), dict):
         return [Bookmark("", name, leaf) for name, leaf in _leaves(inner, 0)]
-    found = [
+    marks = [
         Bookmark(stream, name, leaf) for stream, below in inner["bookmarks"].items() for name, leaf in _leaves(below, 0)
     ]
     rest = {key: below for key, below in inner.items() if key != "bookmarks"}
-    return found + [Bookmark("", name, leaf) for name, leaf in _leaves(rest, 0) if rest]
+    return marks + [Bookmark("", name, leaf) for name, leaf in _leaves(rest, 0) if rest]
 
 
 def changes(before: Any, after: Any) -> list[BookmarkChange]:
     """Return the bookmarks that differ, in the order of the later value; removed ones come last."""
     old = {(stream, name): leaf for stream, name, leaf in bookmarks(before)}
     new = {(stream, name): leaf for stream, name, leaf in bookmarks(after)}
-    found = [BookmarkChange(*key, old.get(key), leaf) for key, leaf in new.items() if old.get(key) != leaf]
-    return found + [BookmarkChange(*key, leaf, None) for key, leaf in old.items() if key not in new]
+    updates = [BookmarkChange(*key, old.get(key), leaf) for key, leaf in new.items() if old.get(key) != leaf]
+    return updates + [BookmarkChange(*key, leaf, None) for key, leaf in old.items() if key not in new]
 
 
 def _leaves(value: Any, depth: int, path: str = "") -> Iterator[tuple[str, str]]:

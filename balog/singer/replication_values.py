@@ -35,12 +35,12 @@ def _comparable(value: Any) -> tuple[str, Any] | None:
     return ("lower" if value.islower() else "upper", value) if _SORTED_ALIKE.fullmatch(value) else None
 
 
-def is_after(one: Any, other: Any) -> bool:
+def is_after(value: Any, other: Any) -> bool:
     """Return whether the first of two replication values is later; False if they are not comparable."""
-    are_texts = one.__class__ is str and other.__class__ is str and len(one) == len(other)
-    if are_texts and (one[4:5], one[-1:]) == (other[4:5], other[-1:]) == ("-", "Z"):
-        return bool(one > other)  # usual times: strings of one form sort by time
-    left, right = _comparable(one), _comparable(other)
+    are_texts = value.__class__ is str and other.__class__ is str and len(value) == len(other)
+    if are_texts and (value[4:5], value[-1:]) == (other[4:5], other[-1:]) == ("-", "Z"):
+        return bool(value > other)  # usual times: strings of one form sort by time
+    left, right = _comparable(value), _comparable(other)
     return left is not None and right is not None and left[0] == right[0] and bool(left[1] > right[1])
 
 
@@ -49,9 +49,9 @@ def is_naive(value: Any) -> bool:
     return isinstance(value, str) and value[4:5] == "-" and _NAIVE.fullmatch(value) is not None
 
 
-def seconds_between(one: Any, other: Any) -> float | None:
+def seconds_between(start: Any, other: Any) -> float | None:
     """Return the seconds from one time to another; None if they are not times."""
-    left, right = _comparable(one), _comparable(other)
+    left, right = _comparable(start), _comparable(other)
     if left is None or right is None or left[0] != "time" or right[0] != "time":
         return None
     return float((right[1] - left[1]).total_seconds())
@@ -63,11 +63,11 @@ def middle_of(lowest: Any, highest: Any, form: str) -> str:
     if left is None or right is None or left[0] != "time" or right[0] != "time" or match is None:
         return ""
     middle = (left[1] + (right[1] - left[1]) / 2).astimezone(timezone.utc)
-    made = middle.strftime("%Y-%m-%d")
+    text = middle.strftime("%Y-%m-%d")
     if separator := match["separator"]:
         fraction = "." + "0" * (len(match["fraction"]) - 1) if match["fraction"] else ""
-        made += separator + middle.strftime("%H:%M:%S") + fraction + (match["zone"] or "")
-    return made if is_after(made, lowest) and is_after(highest, made) else ""
+        text += separator + middle.strftime("%H:%M:%S") + fraction + (match["zone"] or "")
+    return text if is_after(text, lowest) and is_after(highest, text) else ""
 
 
 def bookmark_of(state: Any, stream: str, key: str | None) -> Any:
@@ -82,10 +82,10 @@ def bookmark_of(state: Any, stream: str, key: str | None) -> Any:
     mark = marks.get(stream) if isinstance(marks, dict) else None
     if not isinstance(mark, dict):
         return mark if isinstance(mark, (str, int, float)) and not isinstance(mark, bool) else None
-    found = mark.get(key) if key else None
-    if found is None:
-        found = mark.get("replication_key_value")
-    return found if isinstance(found, (str, int, float)) and not isinstance(found, bool) else None
+    bookmark = mark.get(key) if key else None
+    if bookmark is None:
+        bookmark = mark.get("replication_key_value")
+    return bookmark if isinstance(bookmark, (str, int, float)) and not isinstance(bookmark, bool) else None
 
 
 def mentions(state: Any, stream: str, depth: int = _MAX_DEPTH) -> bool:

@@ -72,11 +72,11 @@ def column_of(property: Any) -> Column:
     """Read a property's schema; ``anyOf`` and ``oneOf`` count together."""
     branches = list(_branches(property, 0))
     types = [_types(branch) for branch in branches]
-    if not types or any(found is None for found in types):
+    if not types or any(names is None for names in types):
         return Column()
-    named = frozenset().union(*(found or () for found in types))
+    named = frozenset().union(*(names or () for names in types))
     values = named - {"null"}
-    with_values = [branch for branch, found in zip(branches, types) if found and found - {"null"}]
+    with_values = [branch for branch, names in zip(branches, types) if names and names - {"null"}]
     return Column(values, "null" in named, with_values[0] if len(with_values) == 1 and len(values) == 1 else {})
 
 
@@ -98,5 +98,5 @@ def _types(branch: Mapping[str, Any]) -> frozenset[str] | None:
     names = [declared] if isinstance(declared, str) else declared if isinstance(declared, list) else []
     if not names or not all(isinstance(name, str) and name in _TYPES for name in names):
         return None
-    found = frozenset(names)
-    return found - {"integer"} if "number" in found else found
+    types = frozenset(names)
+    return types - {"integer"} if "number" in types else types

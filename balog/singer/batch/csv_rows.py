@@ -168,23 +168,23 @@ def _splitter(options: CsvOptions) -> Callable[[str], list[_Field]]:
     inside = re.compile(special)
 
     def unescape(text: str) -> str:
-        return inside.sub(lambda found: found[0][1], text)
+        return inside.sub(lambda match: match[0][1], text)
 
     def split(record: str) -> list[_Field]:
         if options.quote_char not in record and not (escape and options.escape_char in record):  # type: ignore[operator]
             return [_Field(text, False) for text in record.split(options.delimiter)]
         fields, position = [], 0
         while True:
-            found = field.match(record, position)
-            if found is None:
+            match = field.match(record, position)
+            if match is None:
                 raise ValueError("a quote stands inside a value; it would have to be doubled, and the value in quotes")
-            if found[1] is not None:
-                fields.append(_Field(unescape(found[1]), True))
+            if match[1] is not None:
+                fields.append(_Field(unescape(match[1]), True))
             else:
-                is_plain = not escape or found[2] == options.null
-                fields.append(_Field(found[2] if is_plain else unescape(found[2]), False))
-            position = found.end()
-            if not found[3]:
+                is_plain = not escape or match[2] == options.null
+                fields.append(_Field(match[2] if is_plain else unescape(match[2]), False))
+            position = match.end()
+            if not match[3]:
                 return fields
 
     return split
@@ -201,9 +201,9 @@ def _value_of(column: Column, null: str) -> Callable[[_Field], bytes | None]:
         if (text == null and not is_quoted) or (not text and not is_text):
             return b"null" if column.is_nullable else _encode(text) if is_text else None
         for parse in () if column.type == "string" else parsers:
-            found = parse(text)
-            if found is not None:
-                return found
+            encoded = parse(text)
+            if encoded is not None:
+                return encoded
         if is_text:
             return _encode(text)
         raise ValueError(f"a value is no {types}, which the stream's SCHEMA says")

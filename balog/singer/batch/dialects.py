@@ -153,8 +153,8 @@ def shown(file: str) -> str:
         return "an invalid URL"
     if not parts.scheme and not parts.netloc:
         return printable(file[:300], "?")
-    place = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
-    return printable(place[:300], "?")
+    url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+    return printable(url[:300], "?")
 
 
 _CREDENTIAL = re.compile(
@@ -182,16 +182,16 @@ def _hide(value: Any, path: str) -> tuple[Any, list[str]]:
         return ("***", [path]) if _url_has_credentials(value) else (value, [])
     if isinstance(value, list):
         items = [_hide(item, f"{path}[{number}]") for number, item in enumerate(value)]
-        return [item for item, _ in items], [place for _, places in items for place in places]
+        return [item for item, _ in items], [secret_path for _, places in items for secret_path in places]
     if not isinstance(value, dict):
         return value, []
-    members, found = {}, list[str]()
+    members, paths = {}, list[str]()
     for key, item in value.items():
-        place = f"{path}.{printable(key[:300], '?')}"
+        member_path = f"{path}.{printable(key[:300], '?')}"
         is_secret = item and not isinstance(item, bool) and _CREDENTIAL.search(key)
-        members[key], places = ("***", [place]) if is_secret else _hide(item, place)
-        found += places
-    return members, found
+        members[key], places = ("***", [member_path]) if is_secret else _hide(item, member_path)
+        paths += places
+    return members, paths
 
 
 def _url_has_credentials(text: str) -> bool:

@@ -192,13 +192,13 @@ def _values_in(row: bytes) -> dict[str, Any]:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass
     try:
-        found = json.loads(as_text(row), parse_float=Decimal, parse_constant=lambda _: None)
-        _encode(found)
+        values = json.loads(as_text(row), parse_float=Decimal, parse_constant=lambda _: None)
+        _encode(values)
     except (ValueError, RecursionError, UnicodeEncodeError):
         raise BatchError("a row is not JSON that Parquet can hold") from None
-    if not isinstance(found, dict):
+    if not isinstance(values, dict):
         raise BatchError("a row is not a JSON object")
-    return found
+    return values
 
 
 def _pyarrow() -> tuple[Any, Any]:

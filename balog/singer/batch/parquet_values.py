@@ -111,11 +111,11 @@ def _lists(array: Any, described: Describe) -> list[Any]:
     field = array.type.value_field
     items = described.column.schema.get("items") if described.column else None
     values = values_of(array.flatten(), Describe(described.name, field.type, is_json(field), column_of(items)))
-    made, start = [], 0
+    lists, start = [], 0
     for length in pyarrow.compute.list_value_length(array).to_pylist():
-        made.append(None if length is None else values[start : start + length])
+        lists.append(None if length is None else values[start : start + length])
         start += length or 0
-    return made
+    return lists
 
 
 def _json(text: str, name: str) -> Raw:

@@ -141,9 +141,9 @@ def fields_of(row: bytes) -> dict[str, bytes]:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass
     try:
-        found = json.loads(as_text(row))
+        members = json.loads(as_text(row))
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
+        members = None
+    if not isinstance(members, dict):
         raise BatchError("a row is not a JSON object")
-    return {name: json.dumps(value).encode() for name, value in found.items()}
+    return {name: json.dumps(value).encode() for name, value in members.items()}
