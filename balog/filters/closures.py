@@ -117,8 +117,8 @@ def _compare(node: tree.Compare) -> Get:
         if right.kind == "null":
             return lambda row: None
         return _compare_constant(OPERATORS[node.op if left is node.left else FLIPPED[node.op]], left, right, node.by)
-    one, other, compare = compile_value(left), compile_value(right), comparison(node)
-    return lambda row: compare(one(row), other(row))
+    get_left, get_right, compare = compile_value(left), compile_value(right), comparison(node)
+    return lambda row: compare(get_left(row), get_right(row))
 
 
 def _compare_constant(op: Callable[[Any, Any], bool], left: ExpressionNode, right: Constant, by: Kind) -> Get:
@@ -139,9 +139,9 @@ def _differs(node: tree.Differs) -> Get:
     compare = comparison(node.equal)
 
     def get(row: Any) -> bool:
-        one, other = left(row), right(row)
-        same = compare(one, other)
-        return not (one is None and other is None) if same is None else not same
+        left_value, right_value = left(row), right(row)
+        same = compare(left_value, right_value)
+        return not (left_value is None and right_value is None) if same is None else not same
 
     return get
 
@@ -238,11 +238,11 @@ def _call_safely(call: Callable[..., Any], arguments: list[Get]) -> Get:
 
 def _call_with_two(call: Callable[..., Any], first: Get, second: Get) -> Get:
     def get(row: Any) -> Any:
-        one, other = first(row), second(row)
-        if one is None or other is None:
+        first_value, second_value = first(row), second(row)
+        if first_value is None or second_value is None:
             return None
         try:
-            return call(one, other)
+            return call(first_value, second_value)
         except (ArithmeticError, ValueError):
             return None
 

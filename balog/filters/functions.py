@@ -209,8 +209,8 @@ def comparison(node: Compare) -> Callable[[Any, Any], bool | None]:
     read = READERS[node.by]
 
     def compare(left: Any, right: Any) -> bool | None:
-        one, other = read(left), read(right)
-        return None if one is None or other is None else op(one, other)
+        left_value, right_value = read(left), read(right)
+        return None if left_value is None or right_value is None else op(left_value, right_value)
 
     return compare
 
@@ -219,7 +219,7 @@ def _compare_any(op: Callable[[Any, Any], bool], left: Any, right: Any) -> bool 
     """Compare values of unknown kinds; NULL for different kinds."""
     for kind in ("string", "number", "bool", "timestamp"):
         read = READERS[kind]
-        one, other = read(left), read(right)
-        if one is not None and other is not None:
-            return op(one, other)
+        left_value, right_value = read(left), read(right)
+        if left_value is not None and right_value is not None:
+            return op(left_value, right_value)
     return None

@@ -147,40 +147,40 @@ class _Reader:
     # Comparisons
 
     def _comparable_sides(
-        self, left: ExpressionNode, right: ExpressionNode, place: exp.Expression
+        self, left: ExpressionNode, right: ExpressionNode, sql_node: exp.Expression
     ) -> tuple[ExpressionNode, ExpressionNode, Kind]:
         """Return both sides and the kind of their comparison; a literal beside a level or a time is read as one."""
         kinds = {left.kind, right.kind} - {"null", "any"}
         for special in ("level", "timestamp"):
             if special in kinds and kinds <= {special, "string"}:
-                return self._as_kind(left, special, place), self._as_kind(right, special, place), special
+                return self._as_kind(left, special, sql_node), self._as_kind(right, special, sql_node), special
         if len(kinds) > 1:
-            one, other = (WORDS[kind] for kind in (left.kind, right.kind))
-            self._refuse(f"compares {one} with {other}, which is never true", place)
+            left_word, right_word = (WORDS[kind] for kind in (left.kind, right.kind))
+            self._refuse(f"compares {left_word} with {right_word}, which is never true", sql_node)
         return left, right, kinds.pop() if kinds else "any"
 
-    def _as_kind(self, node: ExpressionNode, kind: Kind, place: exp.Expression) -> ExpressionNode:
+    def _as_kind(self, node: ExpressionNode, kind: Kind, sql_node: exp.Expression) -> ExpressionNode:
         if not isinstance(node, Constant) or node.kind != "string":
             return node
         if kind == "level":
             level = parse_level(node.value)
             if level is None:
-                self._refuse(f"no level {short_line(node.value)!r}; there are {', '.join(LEVELS)}", place)
+                self._refuse(f"no level {short_line(node.value)!r}; there are {', '.join(LEVELS)}", sql_node)
             return Constant("level", level)
-        return Constant("timestamp", self._time(node.value, place))
+        return Constant("timestamp", self._time(node.value, sql_node))
 
-    def _time(self, text: str, place: exp.Expression) -> Any:
+    def _time(self, text: str, node: exp.Expression) -> Any:
         time = parse_time(text)
         if time is None:
-            self._refuse(f"{short_line(text)!r} is no time; write it as '2026-11-20' or '2026-11-20T07:46:12Z'", place)
+            self._refuse(f"{short_line(text)!r} is no time; write it as '2026-11-20' or '2026-11-20T07:46:12Z'", node)
         return time
 
     def _compare(self, node: exp.Expression) -> ExpressionNode:
         return self._compared(_COMPARISONS[type(node)], self._node(node.this), node.args.get("expression"), node)
 
-    def _compared(self, op: str, left: ExpressionNode, right: Any, place: exp.Expression) -> tree.Compare:
-        one, other, by = self._comparable_sides(left, self._node(right), place)
-        return tree.Compare("bool", op, one, other, by)
+    def _compared(self, op: str, left: ExpressionNode, right: Any, sql_node: exp.Expression) -> tree.Compare:
+        left_node, right_node, by = self._comparable_sides(left, self._node(right), sql_node)
+        return tree.Compare("bool", op, left_node, right_node, by)
 
     def _differs(self, node: exp.Expression) -> ExpressionNode:
         differs = tree.Differs("bool", self._compared("=", self._node(node.this), node.args.get("expression"), node))
@@ -225,8 +225,8 @@ class _Reader:
             read = read_like(pattern, escape, folded=isinstance(like, exp.ILike))
         except ValueError as error:
             self._refuse(str(error), like.expression)
-        found = tree.Like("bool", value, read)
-        return tree.Not("bool", found) if like.args.get("negate") else found
+        condition = tree.Like("bool", value, read)
+        return tree.Not("bool", condition) if like.args.get("negate") else condition
 
     def _rlike(self, node: exp.Expression) -> ExpressionNode:
         self._source.allow(node, "this", "expression")

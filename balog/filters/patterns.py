@@ -63,13 +63,13 @@ class LikePattern(Struct, frozen=True):
             head = first.match(text)
             if head is None:
                 return False
-            place = head.end()
+            end = head.end()
             for piece in middle:
-                found = piece.search(text, place)
-                if found is None:
+                piece_match = piece.search(text, end)
+                if piece_match is None:
                     return False
-                place = found.end()
-            return len(text) - tail >= place and last.match(text, len(text) - tail) is not None
+                end = piece_match.end()
+            return len(text) - tail >= end and last.match(text, len(text) - tail) is not None
 
         return match
 
@@ -221,7 +221,7 @@ def _translated(atom: str, *, is_folded: bool) -> str:
     if is_folded:
         holds = re.compile(f"[{inside}]", re.ASCII).match
         folded = "".join(char for char in string.ascii_letters if holds(char.swapcase()))
-    return f"[{sign}{folded}{''.join(_item(one, len(inside)) for one in _ITEM.finditer(inside))}]"
+    return f"[{sign}{folded}{''.join(_item(item, len(inside)) for item in _ITEM.finditer(inside))}]"
 
 
 def _item(item: re.Match[str], length: int) -> str:
@@ -237,28 +237,28 @@ def _item(item: re.Match[str], length: int) -> str:
 
 def _parse(pattern: str) -> _Group:
     """Translate a pattern; reject syntax that Java reads differently, and repeats that may take exponential time."""
-    place = len("(?i)") if pattern.startswith("(?i)") else 0
-    groups = [_Group(folded=place > 0)]
+    index = len("(?i)") if pattern.startswith("(?i)") else 0
+    groups = [_Group(folded=index > 0)]
     inner: _Group | None = None  # what the atom before this place holds; None when there is nothing to repeat
-    while place < len(pattern):
-        char = pattern[place]
+    while index < len(pattern):
+        char = pattern[index]
         if char in "*+?{":
-            repeat = _REPEAT.match(pattern, place)
+            repeat = _REPEAT.match(pattern, index)
             if repeat is None:
-                raise ValueError(f"{{ at character {place + 1} of the regular expression begins no repeat; write \\{{")
+                raise ValueError(f"{{ at character {index + 1} of the regular expression begins no repeat; write \\{{")
             if inner is None:
-                raise ValueError(f"nothing to repeat at character {place + 1} of the regular expression")
-            place = repeat.end()
-            lazy = pattern.startswith("?", place)
-            place += lazy
+                raise ValueError(f"nothing to repeat at character {index + 1} of the regular expression")
+            index = repeat.end()
+            lazy = pattern.startswith("?", index)
+            index += lazy
             _repeat(groups[-1], inner, repeat)
             inner = None
             continue
         token = {"\\": _ESCAPE, "[": _CLASS, "(": _GROUP}.get(char)
-        match = token.match(pattern, place) if token else None
+        match = token.match(pattern, index) if token else None
         if token and match is None:
-            token_text = pattern[place : place + 3]
-            raise ValueError(f"{token_text!r} at character {place + 1} is not supported in regular expressions")
+            token_text = pattern[index : index + 3]
+            raise ValueError(f"{token_text!r} at character {index + 1} is not supported in regular expressions")
         if char == "(":
             begin = match[0] if match else ""
             groups.append(_Group(folded=groups[-1].folded or begin == "(?i:"))
@@ -282,7 +282,7 @@ def _parse(pattern: str) -> _Group:
                 here.is_ended = here.is_ended or char == "$"
             else:
                 here.add(_Part(_translated(text, is_folded=here.folded), 1), _Group())
-        place = match.end() if match else place + 1
+        index = match.end() if match else index + 1
     if len(groups) > 1:
         raise ValueError("a ( without its ) in the regular expression")
     return groups[0]

@@ -29,18 +29,18 @@ def find_need(condition: ExpressionNode) -> Need | None:
         return next((need for part in condition.parts if (need := find_need(part)) is not None), None)
     equals = condition.equals if isinstance(condition, Among) else (condition,)
     pairs = [_pair(equal) for equal in equals]
-    found = [pair for pair in pairs if pair is not None]
-    if not found or len(found) < len(pairs):
+    equalities = [pair for pair in pairs if pair is not None]
+    if not equalities or len(equalities) < len(pairs):
         return None
-    place = found[0][0]  # the one left side of all
-    return Need(place, compile_value(place), frozenset(text for _, text in found))
+    operand = equalities[0][0]  # the one left side of all
+    return Need(operand, compile_value(operand), frozenset(text for _, text in equalities))
 
 
 def _pair(node: ExpressionNode) -> tuple[ExpressionNode, str] | None:
     if not isinstance(node, Compare) or node.op != "=" or node.by != "string":
         return None
-    for place, text in ((node.left, node.right), (node.right, node.left)):
-        is_place = isinstance(place, (Path, EventColumn)) and place.kind in ("any", "string")
+    for operand, text in ((node.left, node.right), (node.right, node.left)):
+        is_place = isinstance(operand, (Path, EventColumn)) and operand.kind in ("any", "string")
         if is_place and isinstance(text, Constant) and text.value.__class__ is str:
-            return place, text.value
+            return operand, text.value
     return None

@@ -103,9 +103,9 @@ class Source:
             if is_array and token.token_type is not TokenType.STRING:  # else sqlglot takes it for an array written out
                 token.token_type, token.text = TokenType.IDENTIFIER, token.text + MARK
 
-    def refuse(self, reason: str, place: int | exp.Expression) -> NoReturn:
+    def refuse(self, reason: str, position: int | exp.Expression) -> NoReturn:
         """Raise a ConfigError that begins with a position: an offset in characters, or a node of sqlglot's tree."""
-        start = place if isinstance(place, int) else _start(place)
+        start = position if isinstance(position, int) else _start(position)
         if start is None:
             raise ConfigError(reason)
         before = self._text[:start]
@@ -114,18 +114,18 @@ class Source:
         raise ConfigError(f"{where}: {reason}")
 
     def _refuse_unparsed(self, error: ParseError) -> NoReturn:
-        found = error.errors[0] if error.errors else {}
-        description = short_line(str(found.get("description") or "nothing that can be read"))
-        near = short_line(found.get("highlight") or "")
+        details = error.errors[0] if error.errors else {}
+        description = short_line(str(details.get("description") or "nothing that can be read"))
+        near = short_line(details.get("highlight") or "")
         hint = "; a name that is a word of SQL goes in double quotes" if near.isidentifier() else ""
         if "Invalid expression" in description:
             description = f"{near!r} is not expected here{hint}"
         elif description.startswith("Required keyword"):
             description = f"something is missing at {near!r}{hint}"
-        line, last = found.get("line"), found.get("col")
+        line, last = details.get("line"), details.get("col")
         if not isinstance(line, int) or not isinstance(last, int):
             raise ConfigError(description) from None
-        column = max(last - len(found.get("highlight") or "x") + 1, 1)
+        column = max(last - len(details.get("highlight") or "x") + 1, 1)
         where = f"column {column}" if "\n" not in self._text.strip() else f"line {line}, column {column}"
         raise ConfigError(f"{where}: {description}") from None
 
