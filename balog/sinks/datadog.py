@@ -209,12 +209,12 @@ class DatadogSink:
         self, batch: Sequence[Delivery], when: datetime, errors: RequestErrors, taken: dict[str, set[int]]
     ) -> set[int]:
         """Send the measurements of a batch. Return the indexes of the events that are metrics, sent or not."""
-        found = self._reader.read(batch)
-        rejected = dict(found.rejected)
-        services = {index: self._service(batch[index].event) for index, _ in found.measures}
+        measured = self._reader.read(batch)
+        rejected = dict(measured.rejected)
+        services = {index: self._service(batch[index].event) for index, _ in measured.measures}
         due = [
             (index, measure)
-            for index, measure in found.measures
+            for index, measure in measured.measures
             if self._partial.lacks(self._request_of(measure), batch[index].event)
         ]
         if self._agent is not None:

@@ -167,7 +167,7 @@ class ElasticSink(HttpSink):
         body = self._client.post(self._path, b"".join(documents), "application/x-ndjson").body
         try:
             answer = _answers.decode(body)
-            items = [item for found in answer.items for item in found.values()]
+            items = [item for entry in answer.items for item in entry.values()]
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
             items = []
         if len(items) != len(documents):

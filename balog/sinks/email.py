@@ -149,7 +149,7 @@ class EmailSink(AlertSink):
 
     def send(self, alert: AlertPayload, event: Event) -> None:
         """Send the message of an alert to all recipients that did not get it yet; see ``AlertSink``."""
-        recipients = self._left.pop(event.header.id, None) or [parseaddr(one)[1] for one in self._config.to]
+        recipients = self._left.pop(event.header.id, None) or [parseaddr(address)[1] for address in self._config.to]
         message = build_message(self._config, alert, event, self._templates)
         sender = parseaddr(self._config.sender)[1]
         refused: Mapping[str, tuple[int, bytes]] = self._call(

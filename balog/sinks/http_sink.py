@@ -59,14 +59,14 @@ def reveal_headers(headers: Mapping[str, str | Secret], *, ours: str | None = No
     Raises:
         ConfigError: a secret is missing or given as text, or the sink sets the header itself.
     """
-    found = {}
+    revealed = {}
     for name, value in headers.items():
         if name.lower() in _OURS or (ours and name.lower().startswith(ours)):
             raise ConfigError(f"{name} is set by the sink itself", path="headers")
         if isinstance(value, str) and _SOUNDS_SECRET.search(name):
             raise ConfigError('is a secret; give {"env": "NAME"} or {"file": "PATH"}', path=f"headers.{name}")
-        found[name] = value.reveal(f"headers.{name}") if isinstance(value, Secret) else value
-    return found
+        revealed[name] = value.reveal(f"headers.{name}") if isinstance(value, Secret) else value
+    return revealed
 
 
 class RequestErrors:

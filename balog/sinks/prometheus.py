@@ -97,7 +97,7 @@ class PrometheusSinkConfig(
         ways = [way for way in (self.listen, self.pushgateway, self.textfile) if way is not None]
         if len(ways) != 1:
             raise ConfigError("expected one of listen, pushgateway and textfile")
-        if any(one >= two for one, two in zip(self.buckets, self.buckets[1:])):
+        if any(lower >= upper for lower, upper in zip(self.buckets, self.buckets[1:])):
             raise ConfigError("expected numbers that ascend", path="buckets")
         families = Families(self.buckets)
         families.registry()  # raises if the package is not installed
@@ -148,10 +148,10 @@ class PrometheusSink:
 
     def write(self, batch: Sequence[Delivery]) -> None:
         """Add the measurements of a batch and publish all families; see ``Sink``."""
-        found = self._reader.read(batch)
-        change = self._families.add([item for item in found.measures if item[0] not in found.rejected])
+        measured = self._reader.read(batch)
+        change = self._families.add([item for item in measured.measures if item[0] not in measured.rejected])
         errors = RequestErrors()
-        errors.reject({**found.rejected, **change.refused})
+        errors.reject({**measured.rejected, **change.refused})
         if change.journal:
             try:
                 self._exporter.publish()
@@ -159,7 +159,7 @@ class PrometheusSink:
                 self._families.undo(change)
                 if not isinstance(error, SinkError):
                     raise
-                errors.keep(set(range(len(batch))) - found.rejected.keys() - change.refused.keys(), error)
+                errors.keep(set(range(len(batch))) - measured.rejected.keys() - change.refused.keys(), error)
         errors.finish()
 
     def close(self) -> None:

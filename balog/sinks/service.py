@@ -107,14 +107,14 @@ class ServiceApi:
         except HttpStatusError as error:
             if error.answer.status not in _EACH_REFUSED:
                 raise
-            found = _read(error.answer.body)
-            if found is None or not found.items:
+            parsed_answer = _read(error.answer.body)
+            if parsed_answer is None or not parsed_answer.items:
                 raise
-            return found
-        found = _read(answer)
-        if found is None:
+            return parsed_answer
+        parsed_answer = _read(answer)
+        if parsed_answer is None:
             raise SinkError(f"{self.client.place} does not answer as an event service does; is the URL right?")
-        return found
+        return parsed_answer
 
     def close(self) -> None:
         """Close the connections."""

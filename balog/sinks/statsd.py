@@ -101,10 +101,10 @@ class StatsdSink:
         """Send the measurements of a batch; see ``Sink``."""
         if not self._addresses:
             self._addresses = self._resolved()  # after a failure, because the name may have another address now
-        found = self._reader.read(batch)
+        measured = self._reader.read(batch)
         lines: list[tuple[int, bytes]] = []
-        rejected, errors = found.rejected, RequestErrors()
-        for index, measure in found.measures:
+        rejected, errors = measured.rejected, RequestErrors()
+        for index, measure in measured.measures:
             line = self._lines.write(measure)
             if line is None or len(line) > _MAX_DATAGRAM:
                 rejected[index] = f"the {measure.kind} {measure.name[:100]} does not fit into a statsd datagram"
@@ -155,11 +155,11 @@ class StatsdSink:
 
     def _resolved(self) -> list[tuple[int, Any]]:
         try:
-            found = socket.getaddrinfo(self._config.host, self._config.port, type=socket.SOCK_DGRAM)
+            addresses = socket.getaddrinfo(self._config.host, self._config.port, type=socket.SOCK_DGRAM)
         except (OSError, UnicodeError) as error:
             reason = getattr(error, "strerror", None) or "is no host name"
             raise SinkError(f"{self._config.host} cannot be resolved: {reason}") from None
-        return [(int(family), address) for family, _, _, _, address in found]
+        return [(int(family), address) for family, _, _, _, address in addresses]
 
     def _reason(self, error: OSError) -> str:
         if isinstance(error, ConnectionRefusedError):

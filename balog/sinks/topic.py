@@ -82,8 +82,8 @@ class TopicSinkConfig(SinkOptions, tag_field="type", tag="topic", forbid_unknown
 
         key_of = key_reader(self.key, "key")
         topics = open_topics(self.url)
-        place = self.url.partition("?")[0]
-        return TopicSink(f"topic {self.topic} ({place})", topics, topics.topic(self.topic), key_of)
+        base_url = self.url.partition("?")[0]
+        return TopicSink(f"topic {self.topic} ({base_url})", topics, topics.topic(self.topic), key_of)
 
 
 class TopicSink:

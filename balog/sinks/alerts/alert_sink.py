@@ -134,10 +134,10 @@ def _is_later(alert: AlertPayload, latest: tuple[int, datetime] | None) -> bool:
 def moment(text: str | None) -> datetime:
     """Return the time of an RFC 3339 text; the begin of 1970 if it is none."""
     try:
-        found = msgspec.convert(text, datetime)
+        timestamp = msgspec.convert(text, datetime)
     except msgspec.ValidationError:
         return datetime.fromtimestamp(0, timezone.utc)
-    return found if found.tzinfo else found.replace(tzinfo=timezone.utc)
+    return timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=timezone.utc)
 
 
 def is_end(alert: AlertPayload) -> bool:

@@ -84,16 +84,16 @@ class AlertTemplate:
 
     def __init__(self, text: str, path: str) -> None:
         self._text = text
-        for found in _PLACEHOLDER.finditer(text):
-            if found[0] in ("{", "}"):
-                raise ConfigError(f"has a single {found[0]}; write {found[0] * 2} for a brace", path=path)
-            name = (found[1] or "").partition(".")
-            if found[1] and name[0] not in _FIELDS:
+        for match in _PLACEHOLDER.finditer(text):
+            if match[0] in ("{", "}"):
+                raise ConfigError(f"has a single {match[0]}; write {match[0] * 2} for a brace", path=path)
+            name = (match[1] or "").partition(".")
+            if match[1] and name[0] not in _FIELDS:
                 raise ConfigError(
-                    f"has the unknown field {found[1]!r}{suggest(name[0], [*_FIELDS, 'labels.NAME'])}", path=path
+                    f"has the unknown field {match[1]!r}{suggest(name[0], [*_FIELDS, 'labels.NAME'])}", path=path
                 )
             if name[1] and name[0] != "labels":
-                raise ConfigError(f"has {found[1]!r}, but only labels have parts, such as labels.stream", path=path)
+                raise ConfigError(f"has {match[1]!r}, but only labels have parts, such as labels.stream", path=path)
 
     def render(self, alert: AlertPayload, longest: int, escape: Callable[[str], str] = str) -> str:
         """Return the text of an alert: 1 to ``longest`` printable characters and newlines of the template.
@@ -103,11 +103,11 @@ class AlertTemplate:
         """
         room = max(1, longest - len(_PLACEHOLDER.sub("", self._text)))
 
-        def fill(found: re.Match[str]) -> str:
+        def fill(match: re.Match[str]) -> str:
             nonlocal room
-            if found[1] is None:
-                return found[0][0]
-            value = escape(cut(short_line(_value(alert, found[1])), min(_MAX_VALUE, longest)))
+            if match[1] is None:
+                return match[0][0]
+            value = escape(cut(short_line(_value(alert, match[1])), min(_MAX_VALUE, longest)))
             if len(value) > room:
                 value = "…" if room else ""
             room -= len(value)
@@ -130,10 +130,10 @@ def read_alert(event: Event) -> AlertPayload | None:
 
 def facts(alert: AlertPayload) -> dict[str, str]:
     """Return what people want to know beside the text: name -> value, each on one line, without empty ones."""
-    found = {name.capitalize(): short_line(_FIELDS[name](alert)) for name in ("severity", "value", "expected")}
-    found["Started" if alert.state != "resolved" else "Resolved"] = _moment(alert)
-    found["Runs"] = cut(short_line(_FIELDS["runs"](alert)), 200)
-    return {name: cut(value, 500) for name, value in found.items() if value}
+    values = {name.capitalize(): short_line(_FIELDS[name](alert)) for name in ("severity", "value", "expected")}
+    values["Started" if alert.state != "resolved" else "Resolved"] = _moment(alert)
+    values["Runs"] = cut(short_line(_FIELDS["runs"](alert)), 200)
+    return {name: cut(value, 500) for name, value in values.items() if value}
 
 
 def short_line(text: str) -> str:

@@ -138,20 +138,20 @@ def manifest_of(file: Path) -> Path:
 
 def describe(file: Path) -> Path:
     """Return the path of a finished file's manifest, after creating it from the file if it is missing."""
-    place = manifest_of(file)
-    if place.exists():
-        return place
-    found = Manifest(file=f"{file.parent.name}/{file.name}", bytes=file.stat().st_size)
+    manifest_path = manifest_of(file)
+    if manifest_path.exists():
+        return manifest_path
+    manifest = Manifest(file=f"{file.parent.name}/{file.name}", bytes=file.stat().st_size)
     with open(file, "rb") as source:
         for lines in _whole_lines(_unpack(source)):
-            found.add(*_count(lines))
+            manifest.add(*_count(lines))
         source.seek(0)
         sha = hashlib.sha256()
         while block := source.read(1 << 20):
             sha.update(block)
-    found.sha256 = sha.hexdigest()
-    os.rename(_write_hidden(place, found), place)
-    return place
+    manifest.sha256 = sha.hexdigest()
+    os.rename(_write_hidden(manifest_path, manifest), manifest_path)
+    return manifest_path
 
 
 def mend(topic: Path) -> None:
@@ -212,11 +212,11 @@ _head = msgspec.json.Decoder(_Head)
 
 def _count(lines: bytes) -> tuple[int, datetime | None, datetime | None]:
     times = []
-    found = lines.splitlines()
-    for line in found:
+    events = lines.splitlines()
+    for line in events:
         with suppress(msgspec.DecodeError):  # a line that is not an event counts, too
             times.append(_head.decode(line).header.timestamp)
-    return len(found), min(times, default=None), max(times, default=None)
+    return len(events), min(times, default=None), max(times, default=None)
 
 
 def _whole_lines(blocks: Iterator[bytes]) -> Iterator[bytes]:
@@ -229,9 +229,9 @@ def _whole_lines(blocks: Iterator[bytes]) -> Iterator[bytes]:
             rest = rest[end:]
 
 
-def _write_hidden(place: Path, manifest: Manifest) -> Path:
-    place.parent.mkdir(parents=True, exist_ok=True)
-    hidden = place.with_name(f".{place.name}")
+def _write_hidden(path: Path, manifest: Manifest) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    hidden = path.with_name(f".{path.name}")
     with open(hidden, "wb", buffering=0) as file:
         write_all(file.fileno(), msgspec.json.encode(manifest) + b"\n")
         sync(file)

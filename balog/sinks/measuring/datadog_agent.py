@@ -137,13 +137,13 @@ def _client(agent: Agent) -> Any:
             if self.error is not None:
                 raise self.error
             try:
-                found = super().get_socket(telemetry)
+                inner_socket = super().get_socket(telemetry)
             except OSError as error:
                 self.error = error
                 raise
-            if isinstance(found, _CountingSocket):
-                return found
-            counting: Any = _CountingSocket(found, self, limit)
+            if isinstance(inner_socket, _CountingSocket):
+                return inner_socket
+            counting: Any = _CountingSocket(inner_socket, self, limit)
             self.socket = counting  # some versions call this only once
             return counting
 

@@ -125,7 +125,7 @@ def series_items(
             value = values[-1][1]
             if kind == "counter":
                 key = (series, second)
-                sums[key] = value = counted.add_to(key, _finite(sum(found for _, found in values)))
+                sums[key] = value = counted.add_to(key, _finite(sum(amount for _, amount in values)))
             points.append({"timestamp": second, "value": value})
         body: dict[str, Any] = {"metric": series.metric, "type": _GAUGE, "points": points, "tags": series.tags}
         if kind == "counter":

@@ -77,15 +77,15 @@ class Families:
         self._known_series: dict[int, tuple[dict[str, str], Kind, str, str, _Labels]] = {}
         self._lock = threading.Lock()
 
-    def add(self, found: Sequence[tuple[int, Measure]]) -> FamilyChange:
+    def add(self, measurements: Sequence[tuple[int, Measure]]) -> FamilyChange:
         """Add measurements. Those of one event are added completely or not at all.
 
         Args:
-            found: measurements with their events' indexes, grouped by event.
+            measurements: measurements with their events' indexes, grouped by event.
         """
         change = FamilyChange({}, [])
         with self._lock:
-            for index, measures in groupby(found, key=itemgetter(0)):
+            for index, measures in groupby(measurements, key=itemgetter(0)):
                 mark = len(change.journal)
                 try:
                     for _, measure in measures:
@@ -127,7 +127,10 @@ class Families:
         from prometheus_client.core import Metric
 
         with self._lock:
-            families = [(name, one.kind, one.about, list(one.series.items())) for name, one in self._families.items()]
+            families = [
+                (name, family.kind, family.about, list(family.series.items()))
+                for name, family in self._families.items()
+            ]
         for name, kind, about, series in families:
             metric = Metric(name, about, _TYPES[kind])
             for labels, value in series:
@@ -183,7 +186,7 @@ class Families:
 
     def _new_family(self, name: str, measure: Measure) -> _Family:
         names = [name + suffix for suffix in _SUFFIXES[measure.kind]]
-        taken = next((self._owners[one] for one in names if one in self._owners), None)
+        taken = next((self._owners[full_name] for full_name in names if full_name in self._owners), None)
         if taken is not None:
             raise ValueError(
                 f"the {measure.kind} {measure.name[:200]} would be {name} in Prometheus, which the "
@@ -209,7 +212,7 @@ class Families:
 
     def _forget(self, name: str) -> None:
         del self._families[name]
-        self._owners = {one: owner for one, owner in self._owners.items() if owner != name}
+        self._owners = {full_name: owner for full_name, owner in self._owners.items() if owner != name}
 
 
 def _labels(measure: Measure) -> _Labels:
@@ -277,10 +280,10 @@ def families_of(samples: Iterable[StatSample]) -> Iterator[Any]:
     by_name: dict[str, list[StatSample]] = defaultdict(list)
     for sample in samples:
         by_name[sample.family].append(sample)
-    for name, found in by_name.items():
-        one = found[0]
-        make = CounterMetricFamily if one.kind == "counter" else GaugeMetricFamily
-        family = make(name, one.help, labels=tuple(one.labels))
-        for sample in found:
+    for name, family_samples in by_name.items():
+        first = family_samples[0]
+        make = CounterMetricFamily if first.kind == "counter" else GaugeMetricFamily
+        family = make(name, first.help, labels=tuple(first.labels))
+        for sample in family_samples:
             family.add_metric(tuple(sample.labels.values()), sample.value)
         yield family

@@ -63,7 +63,7 @@ def measures(event: Event) -> list[Measure]:
 
 def _of_run(run: RunPayload, when: datetime) -> list[Measure]:
     outcome: dict[str, str] = {"outcome": run.outcome}
-    found = [
+    run_measures = [
         Measure("timer", "run_duration", run.duration, outcome, when),
         Measure("counter", "runs", 1.0, outcome, when),
         Measure("gauge", "run_succeeded", float(run.outcome == "succeeded"), {}, when),
@@ -71,7 +71,7 @@ def _of_run(run: RunPayload, when: datetime) -> list[Measure]:
 
     def add(kind: Kind, name: str, value: float | UnsetType, tags: dict[str, str]) -> None:
         if value is not UNSET:
-            found.append(Measure(kind, name, float(value), tags, when))
+            run_measures.append(Measure(kind, name, float(value), tags, when))
 
     for stream in run.streams:
         add("counter", "run_records", stream.records, {"stream": stream.stream})
@@ -83,7 +83,7 @@ def _of_run(run: RunPayload, when: datetime) -> list[Measure]:
     add("timer", "run_cpu", run.cpu_user, {"mode": "user"})
     add("timer", "run_cpu", run.cpu_system, {"mode": "system"})
     add("gauge", "run_peak_memory_bytes", run.peak_memory, {})
-    return found
+    return run_measures
 
 
 def is_measure(event: Event) -> bool:
@@ -97,14 +97,14 @@ def text_tags(tags: Mapping[str, Any]) -> dict[str, str]:
     The members of an object become tags of their own (``context.account``), for the partition context of the Meltano
     SDK. Null, empty and more deeply nested values are left out.
     """
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for key, value in tags.items():
         if isinstance(value, dict):
             flat = {f"{key}.{name}": item for name, item in value.items() if not isinstance(item, (dict, list))}
-            found.update(text_tags(flat))
+            texts.update(text_tags(flat))
         elif (text := _text(value)) and key:
-            found[key[:_MAX_TAG]] = text[:_MAX_TAG]
-    return found
+            texts[key[:_MAX_TAG]] = text[:_MAX_TAG]
+    return texts
 
 
 def _text(value: Any) -> str:
@@ -179,7 +179,7 @@ class MeasureReader:
 
         Measurements of a known series usually share one object as ``tags``.
         """
-        found = Measured([], {})
+        measured = Measured([], {})
         for index, (event, _) in enumerate(batch):
             key = None
             if event.cls_type == "metric":
@@ -192,19 +192,19 @@ class MeasureReader:
                     known = self._known.get(key)
                     if known is not None and (point.value >= 0 or point.type != "timer"):
                         when = event.header.timestamp
-                        found.measures.append((index, Measure(point.type, known[0], point.value, known[1], when)))
+                        measured.measures.append((index, Measure(point.type, known[0], point.value, known[1], when)))
                         continue
             try:
                 for measure in measures(event):
                     shaped, is_folded = self._apply_options(measure)
-                    found.measures.append((index, shaped))
+                    measured.measures.append((index, shaped))
                     if key is not None and not is_folded and len(key[1]) + len(key[2]) <= _MAX_KEY:
                         if len(self._known) >= _MAX_KNOWN:
                             self._known.clear()
                         self._known[key] = (shaped.name, shaped.tags)
             except EventError as error:
-                found.rejected[index] = str(error)
-        return found
+                measured.rejected[index] = str(error)
+        return measured
 
     def _apply_options(self, measure: Measure) -> tuple[Measure, bool]:
         """Return a measurement with the sink's prefix and tags, and whether a tag was replaced by ``__other__``."""

@@ -46,9 +46,9 @@ class ScrapeServer:
         if self._server is not None:
             return
         try:
-            found = socket.getaddrinfo(self._config.host, self._config.port, type=socket.SOCK_STREAM)
+            addresses = socket.getaddrinfo(self._config.host, self._config.port, type=socket.SOCK_STREAM)
             pages = dict.fromkeys(("/metrics", "/"), partial(metrics_answer, self._registry))
-            self._server = PageServer(found[0][0], found[0][4], pages)
+            self._server = PageServer(addresses[0][0], addresses[0][4], pages)
         except (OSError, UnicodeError) as error:
             reason = getattr(error, "strerror", None) or error
             raise SinkError(f"cannot listen at {self._config.place}: {reason}") from None
