@@ -36,7 +36,7 @@ def bundle(schema: Schema, document: dict[str, Any], find: Callable[[str, str], 
         return document
     where = f"{schema.type}/{schema.version}" if schema.type else ""
     draft = document.get("$schema", "")
-    place = "definitions" if any(old in str(draft) for old in _OLD) else "$defs"
+    keyword = "definitions" if any(old in str(draft) for old in _OLD) else "$defs"
     held: dict[str, Any] = {}
     waiting = list(dict.fromkeys(_references(document)))
     while waiting:
@@ -51,9 +51,9 @@ def bundle(schema: Schema, document: dict[str, Any], find: Callable[[str, str], 
             raise InvalidSchemaError(f"refers to {type}/{version}, whose $schema is another one", where)
         waiting += _references(target)
         own = {name: inner for name, inner in target.items() if name not in ("$schema", "$id", "id")}
-        held[key] = _relocate(own, f"#/{place}/{key}", place)
-    found = _relocate(document, "#", place)
-    return {**found, place: {**found.get(place, {}), **held}}
+        held[key] = _relocate(own, f"#/{keyword}/{key}", keyword)
+    root = _relocate(document, "#", keyword)
+    return {**root, keyword: {**root.get(keyword, {}), **held}}
 
 
 def _references(document: Any) -> Iterator[tuple[str, str]]:
@@ -64,19 +64,19 @@ def _references(document: Any) -> Iterator[tuple[str, str]]:
 
 
 def _parse_reference(reference: Any) -> tuple[str, str, str] | None:
-    found = _OTHER.fullmatch(reference) if isinstance(reference, str) else None
-    if found is None or not is_type(found[1]) or not is_version(found[2]):
+    match = _OTHER.fullmatch(reference) if isinstance(reference, str) else None
+    if match is None or not is_type(match[1]) or not is_version(match[2]):
         return None
-    return found[1], found[2], (found[3] or "#")[1:]
+    return match[1], match[2], (match[3] or "#")[1:]
 
 
-def _relocate(document: Any, root: str, place: str) -> Any:
+def _relocate(document: Any, root: str, keyword: str) -> Any:
     """Copy a document and point its references to where their targets are in the bundle."""
 
     def change(node: dict[str, Any], original: dict[str, Any]) -> dict[str, Any]:
         reference = original.get("$ref")
         if (target := _parse_reference(reference)) is not None:
-            node["$ref"] = f"#/{place}/{target[0]}@{target[1]}{target[2]}"
+            node["$ref"] = f"#/{keyword}/{target[0]}@{target[1]}{target[2]}"
         elif isinstance(reference, str) and (reference == "#" or reference.startswith("#/")):
             node["$ref"] = root + reference[1:]
         return node

@@ -80,8 +80,8 @@ class _Reader:
         if not kinds:
             kinds = ["object"] if "properties" in schema else sorted(_valued(schema))
         kinds = [kind for kind in kinds if kind != "null"]
-        made = [self._one(kind, schema, above) for kind in kinds]
-        return _common_type([{**schema, "type": kind} for kind in kinds], made)
+        columns = [self._one(kind, schema, above) for kind in kinds]
+        return _common_type([{**schema, "type": kind} for kind in kinds], columns)
 
     def _one(self, kind: str, schema: dict[str, Any], above: tuple[int, ...]) -> Column:
         if kind == "string":
@@ -97,11 +97,11 @@ class _Reader:
 
     def _all(self, schema: dict[str, Any], above: tuple[int, ...]) -> Column:
         rest = {name: value for name, value in schema.items() if name != "allOf"}
-        made = [self.read(part, above) for part in (*schema["allOf"], *([rest] if _declares_type(rest) else []))]
-        structs = [kind for kind in made if isinstance(kind, Struct)]
+        columns = [self.read(part, above) for part in (*schema["allOf"], *([rest] if _declares_type(rest) else []))]
+        structs = [kind for kind in columns if isinstance(kind, Struct)]
         if structs:
             return Struct(dict(_distinct(field for kind in structs for field in kind.fields.items())))
-        return next((kind for kind in made if kind != TEXT), TEXT)
+        return next((kind for kind in columns if kind != TEXT), TEXT)
 
 
 def _distinct(items: Any) -> Iterator[tuple[str, Any]]:

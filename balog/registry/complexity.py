@@ -145,16 +145,16 @@ class _Walk:
     def _members(self, properties: dict[str, Any]) -> Cost:
         """Count the paths into all properties. A value belongs to one of them, so the costs do not add up."""
         parts = [self.count(child) for child in properties.values()] or [(0, 0, 0, 0)]
-        size, *most = sum(part[0] for part in parts), *(max(part[place] for part in parts) for place in (1, 2, 3))
+        size, *most = sum(part[0] for part in parts), *(max(part[index] for part in parts) for index in (1, 2, 3))
         return size + 1, int(most[0]), most[1], most[2]
 
     def _follow(self, node: dict[str, Any]) -> Cost:
         reference = node.get("$ref")
         target = resolve(self._document, reference)
-        size, ways, place, text = self.count(target)
+        size, ways, value_ns, text = self.count(target)
         if any(name in node for name in _ELSEWHERE) or (isinstance(reference, str) and target is None):
             ways += 1  # resolved by an anchor or at run time: it may lead anywhere
-        return size, ways, place, text
+        return size, ways, value_ns, text
 
 
 _NODE_NS = 150.0
@@ -165,14 +165,14 @@ _TEXT_NS = 100.0  # a byte, of a format
 
 def _own_cost(node: dict[str, Any]) -> Cost:
     """Return an upper estimate of a subschema's own cost, on slow machines, with the time to describe errors."""
-    place, text = _NODE_NS, 0.0
+    value_ns, text = _NODE_NS, 0.0
     for name in ("enum", "required", "const", "dependentRequired"):
-        place += _MEMBER_NS * (sum(1 for _ in _nodes(node.get(name))) - 1)
+        value_ns += _MEMBER_NS * (sum(1 for _ in _nodes(node.get(name))) - 1)
     if "multipleOf" in node or "divisibleBy" in node:
-        place += _DIVISION_NS
+        value_ns += _DIVISION_NS
     if "format" in node:
         text += _TEXT_NS
     for pattern in own_patterns(node):
-        place += _NODE_NS
+        value_ns += _NODE_NS
         text += byte_ns(pattern)
-    return 1, 0, place, text
+    return 1, 0, value_ns, text

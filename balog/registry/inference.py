@@ -53,10 +53,10 @@ class Inference:
             EventError: the payload is not a JSON object.
         """
         try:
-            found = msgspec.json.decode(payload, type=dict[str, Any])
+            document = msgspec.json.decode(payload, type=dict[str, Any])
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
             raise EventError(f"expected a JSON object: {error}") from None
-        self._root.add(found, self._formats, 0)
+        self._root.add(document, self._formats, 0)
         self.count += 1
 
     def draft(self) -> dict[str, Any]:
@@ -120,14 +120,14 @@ class _Place:
             kinds.remove("integer")
         if not kinds:
             return {}
-        found: dict[str, Any] = {"type": kinds[0] if len(kinds) == 1 else kinds}
+        schema: dict[str, Any] = {"type": kinds[0] if len(kinds) == 1 else kinds}
         if "string" in kinds:
-            found.update(self._text())
+            schema.update(self._text())
         if "array" in kinds and self.items is not None and (items := self.items.schema()):
-            found["items"] = items
+            schema["items"] = items
         if "object" in kinds:
-            found.update(self._object())
-        return found
+            schema.update(self._object())
+        return schema
 
     def _text(self) -> dict[str, Any]:
         for name in _FORMATS:
@@ -147,12 +147,12 @@ class _Place:
         if self.is_map or (len(self.members) > _MAP_MEMBERS and self.present.total() < total * len(self.members) / 2):
             return {}
         required = [name for name in self.members if self.present[name] == total]
-        found: dict[str, Any] = {}
+        keywords: dict[str, Any] = {}
         if required:
-            found["required"] = required
+            keywords["required"] = required
         if self.members:
-            found["properties"] = {name: place.schema() for name, place in self.members.items()}
-        return found
+            keywords["properties"] = {name: member.schema() for name, member in self.members.items()}
+        return keywords
 
 
 def _may_be(text: str, format: str) -> bool:

@@ -85,8 +85,8 @@ class JsonValidator:
                 return [SchemaViolation("$", "is not valid")]
             if values > _MAX_VALUES or paths > _MAX_PATHS:
                 return [self._first_violation(document)]
-            found = islice(_violations(iter(self._validator.iter_errors(document))), MAX_VIOLATIONS)
-            return list(dict.fromkeys(found))
+            violations = islice(_violations(iter(self._validator.iter_errors(document))), MAX_VIOLATIONS)
+            return list(dict.fromkeys(violations))
         except (ValueError, RecursionError):  # jsonschema-rs goes 255 deep
             return [SchemaViolation("$", "nested too deep")]
 

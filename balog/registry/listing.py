@@ -96,10 +96,10 @@ class VersionListing:
         Raises:
             UnknownTypeError: there is no such type.
         """
-        found = self.types().get(type) or self.types(min(self._max_age, _MISS_SECONDS)).get(type)
-        if found is None:
+        versions = self.types().get(type) or self.types(min(self._max_age, _MISS_SECONDS)).get(type)
+        if versions is None:
             raise UnknownTypeError(type, sorted(self.types()))
-        return found
+        return versions
 
     def find(self, type: str, version: str | None) -> tuple[str, ListedVersion]:
         """Return a version, or the latest one, with its number.
@@ -127,7 +127,7 @@ class VersionListing:
 
     def _list(self) -> None:
         try:
-            found: Listing = {} if self.store is self._packaged else self.store.listing()
+            listing: Listing = {} if self.store is self._packaged else self.store.listing()
             self.problem = ""
         except StorageError as error:
             self.problem = str(error)
@@ -136,7 +136,7 @@ class VersionListing:
             self._listed = time.monotonic()
             return
         before, types = self._types or {}, dict[str, dict[str, ListedVersion]]()
-        for store, part in ((self._packaged, self._packaged_versions), (self.store, found)):
+        for store, part in ((self._packaged, self._packaged_versions), (self.store, listing)):
             for type, versions in part.items():
                 for version, kept in versions.items():
                     known = before.get(type, {}).get(version)

@@ -91,7 +91,7 @@ class Registry:
     def listing(self) -> Listing:
         """Return all stored versions by type, types sorted, versions ascending."""
         types = self._listing.types()
-        return {type: {version: found.kept for version, found in types[type].items()} for type in sorted(types)}
+        return {type: {version: entry.kept for version, entry in types[type].items()} for type in sorted(types)}
 
     def get(self, type: str, version: str | None = None) -> Schema:
         """Return a version of a type, bundled with the types that it refers to.
@@ -100,10 +100,10 @@ class Registry:
             InvalidSchemaError: the schema refers to an unknown type or version.
             UnknownTypeError, UnknownVersionError, StorageError: see ``original``.
         """
-        version, found = self._listing.find(type, version)
-        if found.bundled is None:
-            found.bundled = self.bundle(self.original(type, version))
-        return found.bundled
+        version, entry = self._listing.find(type, version)
+        if entry.bundled is None:
+            entry.bundled = self.bundle(self.original(type, version))
+        return entry.bundled
 
     def bundle(self, schema: Schema) -> Schema:
         """Return a schema bundled with the types of this registry that it refers to.
@@ -128,8 +128,8 @@ class Registry:
             return decode_schema(other.source, f"{type}/{version}")
 
         document = decode_schema(schema.source, where)
-        found = bundle(schema, document, find)
-        return schema if found is document else msgspec.structs.replace(schema, source=msgspec.json.encode(found))
+        bundled = bundle(schema, document, find)
+        return schema if bundled is document else msgspec.structs.replace(schema, source=msgspec.json.encode(bundled))
 
     def original(self, type: str, version: str | None = None) -> Schema:
         """Return a version as it was registered.
@@ -141,14 +141,14 @@ class Registry:
             UnknownTypeError, UnknownVersionError: the type or version does not exist.
             StorageError: the store is unreachable.
         """
-        version, found = self._listing.find(type, version)
-        if found.schema is None:
-            name, source = found.kept.name, found.store.read(type, found.kept)
+        version, entry = self._listing.find(type, version)
+        if entry.schema is None:
+            name, source = entry.kept.name, entry.store.read(type, entry.kept)
             if source is None:  # deleted since it was listed
                 self.refresh()
                 raise UnknownVersionError(type, version, self.versions(type))
-            found.schema = Schema(type, version, name.form, source, name.message)
-        return found.schema
+            entry.schema = Schema(type, version, name.form, source, name.message)
+        return entry.schema
 
     def validator(self, type: str, version: str | None = None) -> PayloadValidator:
         """Return the validator of a version's payloads; the same object until the version is deleted.
@@ -158,15 +158,15 @@ class Registry:
             MissingExtraError: packages for the schema's form are not installed.
             UnknownTypeError, UnknownVersionError, StorageError: as ``get``.
         """
-        version, found = self._listing.find(type, version)
-        if found.validator is None:
+        version, entry = self._listing.find(type, version)
+        if entry.validator is None:
             try:
-                found.validator = make_validator(self.get(type, version))
+                entry.validator = make_validator(self.get(type, version))
             except InvalidSchemaError as error:  # protoc does not run anew for each payload
-                found.validator = error
-        if isinstance(found.validator, InvalidSchemaError):
-            raise InvalidSchemaError(found.validator.reason, found.validator.source, found.validator.path)
-        return found.validator
+                entry.validator = error
+        if isinstance(entry.validator, InvalidSchemaError):
+            raise InvalidSchemaError(entry.validator.reason, entry.validator.source, entry.validator.path)
+        return entry.validator
 
     def register(self, schema: Schema, mode: Mode = "backward") -> CompatibilityReport:
         """Register a new version, if it is compatible. A registered version is immutable.
@@ -222,7 +222,7 @@ class Registry:
         verdict = compare(before, schema, mode)
         least = least_version(before, verdict)
         if order(schema.version) < order(least):
-            why = next((f"{found.path}: {found.reason}" for found in verdict.findings if found.breaks), "")
+            why = next((f"{finding.path}: {finding.reason}" for finding in verdict.findings if finding.breaks), "")
             raise IncompatibleError(
                 f"{schema.type} {schema.version} after {before[-1].version}: "
                 + (f"not {mode} compatible: {why}; " if not verdict.compatible else "too small a step; ")
@@ -278,34 +278,34 @@ class Registry:
         return CompatibilityReport(compatible=True, bump="none")
 
 
-def open_registry(place: str | None = None, options: Mapping[str, Any] | None = None, max_age: float = 5.0) -> Registry:
+def open_registry(path: str | None = None, options: Mapping[str, Any] | None = None, max_age: float = 5.0) -> Registry:
     """Open the registry in a folder or at a URL that ``balog.common.storage`` supports.
 
     Args:
-        place: a path or URL, such as ``s3://…``; None for only the types that come with balog.
+        path: a path or URL, such as ``s3://…``; None for only the types that come with balog.
         options: options of the URL's file system.
         max_age: see ``Registry``.
 
     Raises:
-        ConfigError: the place is not valid.
-        MissingExtraError: packages for the place are not installed.
+        ConfigError: the path or URL is not valid.
+        MissingExtraError: packages for the URL are not installed.
     """
-    return Registry(None if place is None else FolderStore(place, options), max_age)
+    return Registry(None if path is None else FolderStore(path, options), max_age)
 
 
-def may_be_folder(place: str) -> bool:
-    """Return False if a registry's place is a path without a folder; whether a URL has one is not asked."""
-    return is_url(place) or Path(place).is_dir()
+def may_be_folder(path: str) -> bool:
+    """Return False if a registry's path has no folder; whether a URL has one is not asked."""
+    return is_url(path) or Path(path).is_dir()
 
 
-def check_folder(place: str) -> None:
+def check_folder(path: str) -> None:
     """Check that the folder of a registry exists, unless it is a URL: a mistyped one would be an empty registry.
 
     Raises:
         ConfigError: it does not exist.
     """
-    if not may_be_folder(place):
-        raise ConfigError("no such folder of schemas", place)
+    if not may_be_folder(path):
+        raise ConfigError("no such folder of schemas", path)
 
 
 def make_validator(schema: Schema, where: str = "") -> PayloadValidator:

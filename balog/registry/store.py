@@ -58,22 +58,22 @@ class FolderStore:
         ConfigError, MissingExtraError: see ``open_storage``.
     """
 
-    def __init__(self, place: str, options: Mapping[str, Any] | None = None) -> None:
-        self.place = place
-        self._storage = open_storage(place, options, "registry")
+    def __init__(self, path: str, options: Mapping[str, Any] | None = None) -> None:
+        self.place = path
+        self._storage = open_storage(path, options, "registry")
         self._lock = threading.Lock()  # a storage is for one thread at a time
 
     def listing(self) -> Listing:
         """See ``SchemaStore``. A folder that does not exist yet is empty."""
-        found: Listing = {}
+        listing: Listing = {}
         with self._lock:
             for path, mark in self._files():
                 type, _, last = path.partition("/")
                 name = parse_file_name(last)
                 # If a version exists in two forms, the first in alphabetical order counts: json before proto.
                 if name is not None and is_type(type):
-                    found.setdefault(type, {}).setdefault(name.version, StoredVersion(name, mark))
-        return found
+                    listing.setdefault(type, {}).setdefault(name.version, StoredVersion(name, mark))
+        return listing
 
     def read(self, type: str, kept: StoredVersion) -> bytes | None:
         """See ``SchemaStore``."""
@@ -115,8 +115,8 @@ class FolderStore:
             return self._local_files(type) if self._is_there() else []
 
     def _local_files(self, type: str) -> list[tuple[str, str]]:
-        found = sorted(self._storage.files(lambda folder: folder == type if type else is_type(folder)))
-        return [(path, f"{size}-{self._storage.modified(path)}") for path, size in found]
+        files = sorted(self._storage.files(lambda folder: folder == type if type else is_type(folder)))
+        return [(path, f"{size}-{self._storage.modified(path)}") for path, size in files]
 
     def _is_there(self) -> bool:
         try:

@@ -52,11 +52,11 @@ def _copy(node: Any, change: Change, is_schema: bool) -> Any:
         return node
     if not is_schema:
         return {name: _copy(inner, change, True) for name, inner in node.items()}
-    made = {
+    copied = {
         name: inner if name in _DATA else _copy(inner, change, not (name in _MAPS and isinstance(inner, dict)))
         for name, inner in node.items()
     }
-    return change(made, node)
+    return change(copied, node)
 
 
 def resolve(document: Any, reference: Any) -> Any:

@@ -46,8 +46,8 @@ def compare_history(
     The transitive modes compare with each earlier version of the latest major; the other modes with the latest version.
     """
     before = sorted(
-        (one for one in history if not new.version or order(one.version) < order(new.version)),
-        key=lambda one: order(one.version),
+        (schema for schema in history if not new.version or order(schema.version) < order(new.version)),
+        key=lambda schema: order(schema.version),
     )
     if not before:
         return CompatibilityReport(compatible=True, bump="none")
@@ -56,12 +56,12 @@ def compare_history(
     if not mode.endswith("_transitive"):
         return verdict
     findings = list(verdict.findings)
-    for one in reversed(before[:-1]):
-        if major(one.version) == major(last.version):
-            found = compare(one, new, mode, open=open).findings
+    for earlier in reversed(before[:-1]):
+        if major(earlier.version) == major(last.version):
+            earlier_findings = compare(earlier, new, mode, open=open).findings
             findings += [
-                msgspec.structs.replace(finding, reason=f"{finding.reason} (since {one.version})")
-                for finding in found
+                msgspec.structs.replace(finding, reason=f"{finding.reason} (since {earlier.version})")
+                for finding in earlier_findings
                 if finding.breaks and not _has(findings, finding)
             ]
     compatible = not any(finding.breaks for finding in findings)
@@ -76,15 +76,15 @@ def least_version(history: Sequence[Schema], verdict: CompatibilityReport) -> st
     """
     if not history:
         return "0.0.0"
-    last = order(max((one.version for one in history), key=order))
+    last = order(max((schema.version for schema in history), key=order))
     if verdict.bump == "none":
         return str(last)
     numbers = [last.major, last.minor, last.patch]
-    place = {"major": 0, "minor": 1, "patch": 2}[verdict.bump]
-    place = min(place + 1, 2) if last.major == 0 else place
-    if last.prerelease and not any(numbers[place + 1 :]):
+    index = {"major": 0, "minor": 1, "patch": 2}[verdict.bump]
+    index = min(index + 1, 2) if last.major == 0 else index
+    if last.prerelease and not any(numbers[index + 1 :]):
         return f"{last}.0"
-    return ".".join(map(str, [*numbers[:place], numbers[place] + 1, *[0] * (2 - place)]))
+    return ".".join(map(str, [*numbers[:index], numbers[index] + 1, *[0] * (2 - index)]))
 
 
 def compare_documents(
@@ -95,9 +95,9 @@ def compare_documents(
     breaks: dict[Difference, CompatibilityFinding] = {}
     general: list[CompatibilityFinding] = []
     for writer, reader, refused_by in _directions(old, new, mode):
-        found, rest = _breaks(writer, reader, changes, refused_by, open)
+        explanations, rest = _breaks(writer, reader, changes, refused_by, open)
         general += rest
-        for change, finding in found.items():
+        for change, finding in explanations.items():
             had = breaks.get(change)
             breaks[change] = finding if had is None or (had.undecided and not finding.undecided) else had
     reported = [
@@ -127,9 +127,9 @@ def _breaks(
         return {}, []
     narrowing = [change for change in changes if (change.narrows if refused_by == "new" else change.widens)]
     findings = {change: _explain(change, reader, held, answer) for change in narrowing}
-    found = {change: finding for change, finding in findings.items() if finding is not None}
-    if found:
-        return found, []
+    explanations = {change: finding for change, finding in findings.items() if finding is not None}
+    if explanations:
+        return explanations, []
     side = "the new version" if refused_by == "new" else "the old version"
     reason = (
         f"{side} rejects a payload that the other version accepts"
@@ -177,7 +177,7 @@ def _bump(
 
 
 def _has(findings: list[CompatibilityFinding], finding: CompatibilityFinding) -> bool:
-    return any((one.layer, one.path, one.breaks) == (finding.layer, finding.path, True) for one in findings)
+    return any((other.layer, other.path, other.breaks) == (finding.layer, finding.path, True) for other in findings)
 
 
 def document_of(schema: Schema) -> SchemaDocument:

@@ -49,9 +49,9 @@ class Difference(NamedTuple):
 
 def differences(old: SchemaDocument, new: SchemaDocument) -> list[Difference]:
     """Return the changes from the root down, at most 1,000."""
-    found = list(dict.fromkeys(islice(_Walk(old, new).every(), _MOST)))
-    inner = {one.path[:length] for one in found for length in range(len(one.path))}
-    return [one for one in found if not (one.vague and one.path in inner)]
+    changes = list(dict.fromkeys(islice(_Walk(old, new).every(), _MOST)))
+    inner = {change.path[:length] for change in changes for length in range(len(change.path))}
+    return [change for change in changes if not (change.vague and change.path in inner)]
 
 
 class _Walk:
@@ -80,7 +80,7 @@ class _Walk:
         if old or new:
             self._queue.append((old, new, (*path, ITEMS)))
         old, new = self._old.others(old_nodes), self._new.others(new_nodes)
-        if any(isinstance(one, dict) for one in (*old, *new)):
+        if any(isinstance(node, dict) for node in (*old, *new)):
             self._queue.append((old, new, (*path, OTHERS)))
 
     def _values(self, old_nodes: list[Node], new_nodes: list[Node], path: tuple[Step, ...]) -> Iterator[Difference]:
@@ -88,9 +88,9 @@ class _Walk:
             _enumerated(self._old.expand(old_nodes, mandatory=True)),
             _enumerated(self._new.expand(new_nodes, mandatory=True)),
         )
-        had, has = (None if one is None else {msgspec.json.encode(value): None for value in one} for one in lists)
+        had, has = (None if enum is None else {msgspec.json.encode(value): None for value in enum} for enum in lists)
         if had is not None and has is not None:
-            lost, gained = ([_short(one) for one in a if one not in b] for a, b in ((had, has), (has, had)))
+            lost, gained = ([_short(value) for value in a if value not in b] for a, b in ((had, has), (has, had)))
             if lost:
                 yield Difference(path, f"enum lost {_some(lost)}", True, False)
             if gained:
@@ -103,9 +103,9 @@ class _Walk:
             reason = f"type {_either(was)} became {_either(now)}"
             yield Difference(path, reason, not was <= numbers, not now <= numbered)
         elif has is not None:
-            yield Difference(path, f"was limited to {_some([_short(one) for one in has])}", True, False)
+            yield Difference(path, f"was limited to {_some([_short(value) for value in has])}", True, False)
         if had is not None and has is None:
-            yield Difference(path, f"is no longer limited to {_some([_short(one) for one in had])}", False, True)
+            yield Difference(path, f"is no longer limited to {_some([_short(value) for value in had])}", False, True)
 
     def _members(self, old_nodes: list[Node], new_nodes: list[Node], path: tuple[Step, ...]) -> Iterator[Difference]:
         had, has = self._old.declared(old_nodes), self._new.declared(new_nodes)
@@ -166,7 +166,7 @@ def _other_words(
     """Yield the changes of keywords that are compared verbatim."""
     for word in _OTHER_WORDS:
         had, has = ([node[word] for node in nodes if word in node] for nodes in (before, after))
-        had, has = ([one for one in many if one is not False or word != "uniqueItems"] for many in (had, has))
+        had, has = ([value for value in many if value is not False or word != "uniqueItems"] for many in (had, has))
         if word in ("oneOf", "anyOf"):
             had, has = _alternatives(had), _alternatives(has)
         if _encoded(had) == _encoded(has):
@@ -224,15 +224,15 @@ def _types(document: SchemaDocument, nodes: Sequence[Node], known: dict[int, set
 def _listed_types(node: dict[str, Any]) -> set[str] | None:
     declared = node.get("type")
     if isinstance(declared, (str, list)):
-        return {declared} if isinstance(declared, str) else {one for one in declared if isinstance(one, str)}
+        return {declared} if isinstance(declared, str) else {name for name in declared if isinstance(name, str)}
     values = _enumerated([node])
     return None if values is None else {type_of(value) for value in values}
 
 
-def _both(one: set[str], other: set[str]) -> set[str]:
-    both = one & other
-    if "integer" in one | other and "number" in one | other:
-        both |= {"integer"} if ("integer" in one or "integer" in other) and "number" not in both else set()
+def _both(types: set[str], others: set[str]) -> set[str]:
+    both = types & others
+    if "integer" in types | others and "number" in types | others:
+        both |= {"integer"} if ("integer" in types or "integer" in others) and "number" not in both else set()
     return both
 
 
@@ -254,7 +254,7 @@ def _closed(document: SchemaDocument, nodes: Sequence[Node]) -> bool:
 
 def _alternatives(lists: list[Any]) -> list[Any]:
     """Return the alternatives that consist of more than a type, which is reported separately."""
-    return [one for some in lists if isinstance(some, list) for one in some if not _is_type(one)]
+    return [branch for some in lists if isinstance(some, list) for branch in some if not _is_type(branch)]
 
 
 def _is_type(node: Node) -> bool:

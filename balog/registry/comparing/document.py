@@ -73,13 +73,13 @@ class SchemaDocument:
         Args:
             mandatory: only schemas against which every value must be valid.
         """
-        found: dict[int, dict[str, Any]] = {}
+        schemas: dict[int, dict[str, Any]] = {}
         left = deque(nodes)
         while left:
             node = left.popleft()
-            if not isinstance(node, dict) or id(node) in found:
+            if not isinstance(node, dict) or id(node) in schemas:
                 continue
-            found[id(node)] = node
+            schemas[id(node)] = node
             if "$ref" in node and (target := resolve(self.root, node["$ref"])) is not None:
                 left.append(target)
             for name in _ALL if mandatory else (*_ALL, *_SOME):
@@ -87,7 +87,7 @@ class SchemaDocument:
             if not mandatory:
                 left += [node[name] for name in _BRANCHES if name in node]
                 left += _valued(node.get("dependentSchemas")) + _valued(node.get("dependencies"))
-        return list(found.values())
+        return list(schemas.values())
 
     def declared(self, nodes: Iterable[Node]) -> dict[str, None]:
         """Return the names of declared members at a place, in order."""
@@ -95,32 +95,32 @@ class SchemaDocument:
 
     def member(self, nodes: Iterable[Node], name: str) -> list[Node]:
         """Return the schemas of the member ``name`` of objects at a place."""
-        found = []
+        schemas = []
         for node in self.expand(nodes):
             declared = [node["properties"][name]] if name in _mapping(node.get("properties")) else []
             declared += [
-                one for pattern, one in _mapping(node.get("patternProperties")).items() if matches(pattern, name)
+                schema for pattern, schema in _mapping(node.get("patternProperties")).items() if matches(pattern, name)
             ]
             if not declared and "additionalProperties" in node:
                 declared = [node["additionalProperties"]]
-            found += declared
-        return found
+            schemas += declared
+        return schemas
 
     def others(self, nodes: Iterable[Node]) -> list[Node]:
         """Return the schemas of undeclared members."""
-        found = []
+        schemas = []
         for node in self.expand(nodes):
-            found += [node["additionalProperties"]] if "additionalProperties" in node else []
-            found += _mapping(node.get("patternProperties")).values()
-        return found
+            schemas += [node["additionalProperties"]] if "additionalProperties" in node else []
+            schemas += _mapping(node.get("patternProperties")).values()
+        return schemas
 
     def items(self, nodes: Iterable[Node]) -> list[Node]:
         """Return the schemas of the items of arrays at a place, at any index."""
-        found: list[Node] = []
+        schemas: list[Node] = []
         for node in self.expand(nodes):
             for name in ("items", "prefixItems", "additionalItems", "contains"):
-                found += node[name] if isinstance(node.get(name), list) else [node[name]] if name in node else []
-        return found
+                schemas += node[name] if isinstance(node.get(name), list) else [node[name]] if name in node else []
+        return schemas
 
     def standalone(self, nodes: Sequence[Node]) -> dict[str, Any]:
         """Return a self-contained schema for a place; its references keep their targets."""
@@ -225,7 +225,7 @@ def _listed(value: Any) -> list[Node]:
 
 
 def _valued(value: Any) -> list[Node]:
-    return [one for one in _mapping(value).values() if not isinstance(one, list)]
+    return [node for node in _mapping(value).values() if not isinstance(node, list)]
 
 
 def _mapping(value: Any) -> dict[str, Any]:

@@ -37,9 +37,9 @@ class _Assumptions:
         self._definitions[name] = assumption
         writer, reader = self._writer, self._reader
         members: dict[str, Any] = {
-            one: {"$ref": f"#/$defs/{inner}"}
-            for one in writer.declared(writes)
-            if (inner := self.at(writer.member(writes, one), reader.member(reads, one), depth + 1))
+            member: {"$ref": f"#/$defs/{inner}"}
+            for member in writer.declared(writes)
+            if (inner := self.at(writer.member(writes, member), reader.member(reads, member), depth + 1))
         }
         members |= dict.fromkeys(self._forgiven(writes, reads), False)
         if members:

@@ -36,22 +36,22 @@ def compare_wire(old: Schema, new: Schema, mode: Mode) -> list[CompatibilityFind
         InvalidSchemaError: one of the versions does not compile.
         MissingExtraError: the extra ``protobuf`` is not installed.
     """
-    one = compile_proto(old.source, old.message, f"{old.type}/{old.version}")
-    two = compile_proto(new.source, new.message, f"{new.type}/{new.version}")
+    old_message = compile_proto(old.source, old.message, f"{old.type}/{old.version}")
+    new_message = compile_proto(new.source, new.message, f"{new.type}/{new.version}")
     direction = mode.removesuffix("_transitive")
-    found: list[CompatibilityFinding] = []
+    findings: list[CompatibilityFinding] = []
     if direction in ("backward", "full"):
-        found += _Direction(one, two, "the new version").findings()
+        findings += _Direction(old_message, new_message, "the new version").findings()
     if direction in ("forward", "full"):
-        found += _Direction(two, one, "the old version").findings()
-    found += _history(one, two)
-    return list({(finding.layer, finding.path, finding.reason): finding for finding in found}.values())
+        findings += _Direction(new_message, old_message, "the old version").findings()
+    findings += _history(old_message, new_message)
+    return list({(finding.layer, finding.path, finding.reason): finding for finding in findings}.values())
 
 
-def _pairs(one: Any, two: Any) -> Iterator[tuple[Any, Any]]:
+def _pairs(left: Any, right: Any) -> Iterator[tuple[Any, Any]]:
     """Yield the pairs of corresponding messages, each once."""
-    waiting = [(one, two)]
-    seen = {(one.full_name, two.full_name)}
+    waiting = [(left, right)]
+    seen = {(left.full_name, right.full_name)}
     while waiting:
         here, there = waiting.pop(0)
         yield here, there
@@ -144,11 +144,11 @@ def _rules_of(message: Any, pool: Any) -> dict[str, list[str]]:
 
 def _history(old: CompiledMessage, new: CompiledMessage) -> Iterator[CompatibilityFinding]:
     """Yield the findings on numbers and names that do not depend on the direction of reading."""
-    for one, two in _pairs(old.descriptor, new.descriptor):
-        yield from _numbers(one, two)
-        for field in one.fields:
-            other = two.fields_by_number.get(field.number)
-            if other is not None and other.json_name != field.json_name and is_plain(one):
+    for old_message, new_message in _pairs(old.descriptor, new.descriptor):
+        yield from _numbers(old_message, new_message)
+        for field in old_message.fields:
+            other = new_message.fields_by_number.get(field.number)
+            if other is not None and other.json_name != field.json_name and is_plain(old_message):
                 yield CompatibilityFinding(
                     layer="json",
                     path=other.full_name,
@@ -203,7 +203,7 @@ def _reused(
 
 
 def _values(old: Any, new: Any) -> Iterator[CompatibilityFinding]:
-    before, after = ([(one.number, f"{new.full_name}.{one.name}") for one in each.values] for each in (old, new))
+    before, after = ([(value.number, f"{new.full_name}.{value.name}") for value in each.values] for each in (old, new))
     yield from _reused(before, after, _reserved(old), _reserved(new))
 
 

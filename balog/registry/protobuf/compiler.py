@@ -84,15 +84,15 @@ def run_protoc(source: bytes) -> descriptor_pb2.FileDescriptorSet:
 
 def _refusal(code: int, output: bytes) -> InvalidSchemaError:
     lines = output[: 1 << 20].decode(errors="replace").splitlines()
-    found = [match for match in map(_COMPLAINT.match, lines) if match]
-    if not found:
+    complaints = [match for match in map(_COMPLAINT.match, lines) if match]
+    if not complaints:
         return InvalidSchemaError(f"protoc ended with {code}; is the file UTF-8 text, and of a usual size?")
-    for match in found:  # a missing import causes the other complaints
+    for match in complaints:  # a missing import causes the other complaints
         if match["reason"] == "File not found.":
             wanted = "google/protobuf/*.proto and buf/validate/validate.proto"
             return InvalidSchemaError(f"imports {_line(match['file'])}, and only {wanted} can be imported")
-    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-    return InvalidSchemaError(_line(found[0]["reason"]) + more, "", found[0]["place"] or "")
+    more = f" (and {len(complaints) - 1} more)" if len(complaints) > 1 else ""
+    return InvalidSchemaError(_line(complaints[0]["reason"]) + more, "", complaints[0]["place"] or "")
 
 
 def _line(text: str) -> str:

@@ -59,11 +59,11 @@ def choose_message(pool: Any, name: str) -> Any:
     if name:
         for full in (name, f"{file.package}.{name}"):
             try:
-                found = pool.FindMessageTypeByName(full)
+                message = pool.FindMessageTypeByName(full)
             except KeyError:
                 continue
-            if found.file is file or found.file.name == FILE:
-                return found
+            if message.file is file or message.file.name == FILE:
+                return message
         raise InvalidSchemaError(f"has no message {name[:200]}; {_listed(tops)}")
     used = {inner.full_name for top in tops for inner in reachable_messages(top) if inner is not top}
     free = [top for top in tops if top.full_name not in used]

@@ -65,10 +65,10 @@ class CompiledMessage:
 
     def check(self, payload: bytes) -> list[SchemaViolation]:
         """See ``PayloadValidator``; returns at most 100 violations."""
-        message, found = self._parsed(payload)
+        message, violations = self._parsed(payload)
         if message is not None:
-            found = self._broken(message)
-        return _violations(found)
+            violations = self._broken(message)
+        return _violations(violations)
 
     def read(self, wire: bytes) -> tuple[bytes, list[SchemaViolation]]:
         """Convert an encoded message to stored JSON, ProtoJSON with every field that has no presence, and validate it.
@@ -116,9 +116,9 @@ class CompiledMessage:
             message = self._class.FromString(wire)
         except (DecodeError, UnicodeError):
             raise EventError(f"is no encoded {self.name}: cut off, nested too deep, or of another type") from None
-        found = _missing_fields(message) or _find_unknown_fields(message, wire)
-        if found:
-            raise EventError(found[0][1], json_path(found[0][0]))
+        errors = _missing_fields(message) or _find_unknown_fields(message, wire)
+        if errors:
+            raise EventError(errors[0][1], json_path(errors[0][0]))
         if len(wire) // 2 * max(self._widths.values()) > MAX_DEFAULTS and self._has_too_many_defaults(message):
             raise EventError(f"more than {MAX_DEFAULTS:,} fields, most of them empty")
         try:
@@ -164,8 +164,8 @@ def _refusal(error: Exception) -> tuple[Steps, str]:
     return tuple(steps), "nested too deep" if "too deep" in text else "has a value that its type does not have"
 
 
-def _violations(found: list[tuple[Steps, str]]) -> list[SchemaViolation]:
-    return [SchemaViolation(json_path(steps), reason) for steps, reason in found[:MAX_VIOLATIONS]]
+def _violations(violations: list[tuple[Steps, str]]) -> list[SchemaViolation]:
+    return [SchemaViolation(json_path(steps), reason) for steps, reason in violations[:MAX_VIOLATIONS]]
 
 
 @lru_cache(maxsize=256)
@@ -213,10 +213,10 @@ def _missing_fields(message: Any) -> list[tuple[Steps, str]]:
     ]
 
 
-def _unknown_reason(message: Any, found: Any) -> str:
-    field = message.DESCRIPTOR.fields_by_number.get(found.field_number)
+def _unknown_reason(message: Any, unknown_field: Any) -> str:
+    field = message.DESCRIPTOR.fields_by_number.get(unknown_field.field_number)
     if field is None:
-        return f"field number {found.field_number} is not in {message.DESCRIPTOR.full_name}"
+        return f"field number {unknown_field.field_number} is not in {message.DESCRIPTOR.full_name}"
     if field.type == FieldDescriptor.TYPE_ENUM:
         return f"{field.name} has a value that {field.enum_type.full_name} has not"
     return f"{field.name} is encoded as another type"

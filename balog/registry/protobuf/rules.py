@@ -39,12 +39,12 @@ class Rules:
         own = list(_own_rules(message, pool))
         self._own = {id: text for id, text, _ in own}
         annotations = {
-            here.full_name: found
+            here.full_name: message_rules
             for here in reachable_messages(message)
-            if (found := [rules for _, rules in annotated_rules(here, pool)])
+            if (message_rules := [rules for _, rules in annotated_rules(here, pool)])
         }
         self.any = bool(annotations)
-        self._costs = {name: _Cost(found) for name, found in annotations.items()}
+        self._costs = {name: _Cost(message_rules) for name, message_rules in annotations.items()}
         for here in reachable_messages(message) if self.any else ():
             for tried in (message_factory.GetMessageClass(here)(), _filled(here)):
                 try:
@@ -61,11 +61,11 @@ class Rules:
 
     def seconds(self, message: Any) -> float:
         """Return an estimated upper bound of the time that ``violations`` takes for a message, in seconds."""
-        found = 0.0
+        total = 0.0
         for _, here in walk(message):
             if (cost := self._costs.get(here.DESCRIPTOR.full_name)) is not None:
-                found += cost.seconds(here.ByteSize(), 1)
-        return found
+                total += cost.seconds(here.ByteSize(), 1)
+        return total
 
     def violations(self, message: Any) -> list[tuple[Steps, str]]:
         """Return every rule that a message breaks, with its place.
@@ -75,18 +75,18 @@ class Rules:
         if not self.any:
             return []
         try:
-            found = self._validator.collect_violations(message)
+            violations = self._validator.collect_violations(message)
         except protovalidate.EvaluationError:
             return [((), "a rule of it cannot be evaluated for these values")]
-        return [self._violation(violation.proto) for violation in found]
+        return [self._violation(violation.proto) for violation in violations]
 
     def broken_when_empty(self, message: Any) -> set[str]:
         """Return the names of the fields and oneofs whose rules a message without any value breaks."""
         try:
-            found = self._validator.collect_violations(message_factory.GetMessageClass(message)())
+            violations = self._validator.collect_violations(message_factory.GetMessageClass(message)())
         except protovalidate.EvaluationError:
             return set()
-        paths = (violation.proto.field for violation in found)
+        paths = (violation.proto.field for violation in violations)
         return {path.elements[0].field_name for path in paths if path is not None and path.elements}
 
     def _violation(self, violation: Any) -> tuple[Steps, str]:
@@ -118,16 +118,16 @@ def _describe(message: Any, error: Exception) -> str:
 
 def _filled(message: Any) -> Any:
     """Return a message with an empty message in each message field, so that rules on nested fields run."""
-    made = message_factory.GetMessageClass(message)()
+    filled = message_factory.GetMessageClass(message)()
     for field in message.fields:
-        held = getattr(made, field.name)
+        held = getattr(filled, field.name)
         if is_map(field):
             key, value = (field.message_type.fields_by_name[name] for name in ("key", "value"))
             if value.message_type is not None:
                 held[key.default_value].SetInParent()
         elif field.message_type is not None:
             (held.add() if field.is_repeated else held).SetInParent()
-    return made
+    return filled
 
 
 def annotated_rules(message: Any, pool: Any) -> Iterator[tuple[str, Any]]:
@@ -154,7 +154,7 @@ def rule_lines(rules: Any, before: str = "") -> Iterator[str]:
             lines = rule_lines(value, f"{name}.")
         else:
             values = value if field.message_type is not None else [value]
-            lines = (f"{name}: {' '.join(str(one).split())}" for one in values)
+            lines = (f"{name}: {' '.join(str(item).split())}" for item in values)
         yield from (f"{line} unless zero" if ignore else line for line in lines)
 
 

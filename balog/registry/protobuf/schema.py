@@ -50,20 +50,20 @@ def make_json_schema(message: Any, type_fields: list[str], *, is_open: bool = Tr
     Returns:
         The schema of the payload; other messages are below ``$defs`` by their full names.
     """
-    made = {
+    definitions = {
         here.full_name: _object(here, message.full_name, is_open)
         for here in reachable_messages(message)
         if is_plain(here)
     }
-    root = made.pop(message.full_name)
+    root = definitions.pop(message.full_name)
     document: dict[str, Any] = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": message.full_name,
         **root,
         "properties": {**{name: {"type": "string"} for name in type_fields}, **root["properties"]},
     }
-    if made:
-        document["$defs"] = made
+    if definitions:
+        document["$defs"] = definitions
     return document
 
 
