@@ -82,28 +82,28 @@ class Micro:
     ) -> None:
         with ExitStack() as stack:
             if data is None:
-                place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="balog-micro-")))
+                root = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="balog-micro-")))
             else:
-                place = Path(local_path(str(data), "data"))
+                root = Path(local_path(str(data), "data"))
             if registry is not None:
                 check_folder(str(registry))
-            found, access = None, DocumentAccess()
+            document_json, access = None, DocumentAccess()
             if document is not None:
-                found, wanted = _read(document)
+                document_json, wanted = _read(document)
                 access = access_for(wanted)
             self.config = ServiceConfig(
-                topics=f"local:{place / 'topics'}",
-                fallback=f"local:{place / 'fallback'}",
-                control=str(place / "control"),
+                topics=f"local:{root / 'topics'}",
+                fallback=f"local:{root / 'fallback'}",
+                control=str(root / "control"),
                 registry=None if registry is None else str(registry),
                 unknown_types="accept" if registry is None else "refuse",
                 listen=listen,
                 document_access=access,
                 drain=5.0,
             )
-            (place / "topics").mkdir(parents=True, exist_ok=True)  # so that there are none, rather than nowhere to look
-            if found is not None:
-                self._push(found)
+            (root / "topics").mkdir(parents=True, exist_ok=True)  # so that there are none, rather than nowhere to look
+            if document_json is not None:
+                self._push(document_json)
             self._service = Service(self.config)
             self._closing = stack.pop_all()
         self._seen: set[str] = set()
@@ -132,8 +132,8 @@ class Micro:
             topic: only events of this topic.
         """
         names = [name for name in self.topics.names() if name != FAILED_EVENTS_TOPIC] if topic is None else [topic]
-        found = (event for name in names for event in self._read(name))
-        return [event for event in found if cls_type is None or event.cls_type == cls_type]
+        events = (event for name in names for event in self._read(name))
+        return [event for event in events if cls_type is None or event.cls_type == cls_type]
 
     def taken(self) -> Counter[str]:
         """Return the number of accepted events by stream, since the start."""
@@ -209,7 +209,7 @@ def _read(document: ControlDocument | str | Path) -> tuple[bytes, ControlDocumen
             data = Path(document).read_bytes()
         except OSError as error:
             raise ConfigError(f"cannot be read: {error.strerror}", source) from None
-    found, problems = read_document(data, source)
-    if found is None or problems:
+    control_document, problems = read_document(data, source)
+    if control_document is None or problems:
         raise ConfigProblems(problems)
-    return data, found
+    return data, control_document

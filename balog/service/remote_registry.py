@@ -71,14 +71,14 @@ class RemoteStore:
             entries = msgspec.json.decode(self._body(lambda: self._client.get(_PATH)), type=list[TypeEntry])
         except msgspec.DecodeError:
             raise StorageError(f"{self.place} does not answer as an event service does; is the URL right?") from None
-        found: Listing = {}
+        listing: Listing = {}
         for entry in entries:
             names = {each: parse_file_name(each.file) for each in entry.versions}
             if is_type(entry.type):
-                found[entry.type] = {
+                listing[entry.type] = {
                     name.version: StoredVersion(name, each.mark) for each, name in names.items() if name
                 }
-        return found
+        return listing
 
     def read(self, type: str, kept: StoredVersion) -> bytes | None:
         """See ``Store``."""
@@ -146,18 +146,18 @@ class RemoteRegistry(Registry):
 
 
 def open_any_registry(
-    place: str | None = None, options: Mapping[str, Any] | None = None, max_age: float = 5.0
+    location: str | None = None, options: Mapping[str, Any] | None = None, max_age: float = 5.0
 ) -> Registry:
     """Open a registry with ``open_registry``, or the registry of a service at ``http(s)://HOST:PORT``.
 
     The bearer token for a service comes from the environment variable ``BALOG_TOKEN``, if it is set.
 
     Raises:
-        ConfigError: the place is not valid.
-        MissingExtraError: packages for the place are not installed.
+        ConfigError: the location is not valid.
+        MissingExtraError: packages for the location are not installed.
     """
-    if place is not None and place.startswith(("http://", "https://")):
+    if location is not None and location.startswith(("http://", "https://")):
         if options:
             raise ConfigError("are for a store; for a service, set BALOG_TOKEN", path="options")
-        return RemoteRegistry(place, os.environ.get("BALOG_TOKEN") or None, max_age)
-    return open_registry(place, options, max_age)
+        return RemoteRegistry(location, os.environ.get("BALOG_TOKEN") or None, max_age)
+    return open_registry(location, options, max_age)

@@ -93,26 +93,26 @@ class FailedEventReplay(Struct):
                 if not received:
                     break
                 left -= len(received)
-                kept += [structs.replace(one, body=b"") for one in received]  # until the service has accepted it
+                kept += [structs.replace(item, body=b"") for item in received]  # until the service has accepted it
                 taken = self._send(list(self._repaired(received, counts)), counts)
                 self.topic.ack(GROUP, taken)
-                done = {one.receipt for one in taken}
-                kept = [one for one in kept if one.receipt not in done]
+                done = {item.receipt for item in taken}
+                kept = [item for item in kept if item.receipt not in done]
         finally:
             self.topic.release(GROUP, kept, attempted=False)
         return counts
 
     def _repaired(self, received: Sequence[Received], counts: ReplayStats) -> Iterator[tuple[Received, Event]]:
-        for one in received:
+        for message in received:
             try:
-                failed = decode(one.body)
+                failed = decode(message.body)
                 if self.where is not None and not self.where.matches(failed):
                     counts.filtered += 1
                     continue
-                yield one, repair(failed, self.patch)
+                yield message, repair(failed, self.patch)
             except EventError as error:
                 counts.invalid += 1
-                self.report_failure(one.id, str(error))
+                self.report_failure(message.id, str(error))
 
     def _send(self, repaired: Sequence[tuple[Received, Event]], counts: ReplayStats) -> list[Received]:
         acks: Sequence[Item] = self.client.send([event for _, event in repaired], keep_failed=False)
@@ -135,11 +135,11 @@ def repair(failed: Event, patch: Patch) -> Event:
         EventError: the result is not an event.
     """
     try:
-        found = msgspec.json.decode(failed.raw_payload, type=_Failed)
-        data = base64.b64decode(found.data, validate=True)
+        payload = msgspec.json.decode(failed.raw_payload, type=_Failed)
+        data = base64.b64decode(payload.data, validate=True)
     except (msgspec.DecodeError, ValueError) as error:
         raise EventError(f"not a failed_event: {split_refusal(error)[0]}") from None
-    if found.form != "json":
+    if payload.form != "json":
         raise EventError("was sent in protobuf, which no patch can change", "$.payload.form")
     try:
         check_keys(data, "$.payload.data")  # a patch would silently choose one of two equal keys
@@ -147,13 +147,13 @@ def repair(failed: Event, patch: Patch) -> Event:
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise EventError(f"the original is not a JSON object: {split_refusal(error)[0]}", "$.payload.data") from None
     if "cls_type" in members:
-        data = _wrap(failed, found, data, members)
+        data = _wrap(failed, payload, data, members)
     return decode(patch.apply(data))
 
 
-def _wrap(failed: Event, found: _Failed, data: bytes, members: dict[str, Any]) -> bytes:
+def _wrap(failed: Event, payload: _Failed, data: bytes, members: dict[str, Any]) -> bytes:
     name = msgspec.json.decode(members["cls_type"])
     channel = name if isinstance(name, str) and name else FAILED_EVENTS_TOPIC
     event = Event.new(channel, Raw(data.strip()), timestamp=failed.header.timestamp)
-    event.header.id = found.event or "LG" + hashlib.sha256(failed.header.id.encode()).hexdigest()[:32]
+    event.header.id = payload.event or "LG" + hashlib.sha256(failed.header.id.encode()).hexdigest()[:32]
     return encode(event)

@@ -245,12 +245,12 @@ class Service:
             await asyncio.sleep(_REFRESH_SECONDS)
             try:
                 await self.readers.submit(self.registry.refresh).future
-                found = ""
+                reason = ""
             except Exception as error:  # if this loop ended, the registry would never be refreshed again
-                found = str(error) if isinstance(error, BalogError) else f"{type(error).__name__}"
-                if found != reported:
-                    self.say(f"registry: {found}; uses the schemas that are cached")
-            reported = found
+                reason = str(error) if isinstance(error, BalogError) else f"{type(error).__name__}"
+                if reason != reported:
+                    self.say(f"registry: {reason}; uses the schemas that are cached")
+            reported = reason
             self.reader.forget()
 
     # -- callbacks of the parts -------------------------------------------------------------------------------------

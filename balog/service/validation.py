@@ -29,16 +29,16 @@ def find_service_problems(path: str | os.PathLike[str]) -> tuple[ServiceConfig |
     Raises:
         ConfigError: the file does not exist, or is not JSON.
     """
-    document, found = configs.read(path)
+    document, errors = configs.read(path)
     source = str(path)
-    found = configs.add_problems(found, configs.find_problems(document, ServiceConfig, source))
+    errors = configs.add_problems(errors, configs.find_problems(document, ServiceConfig, source))
     config, left_out, _ = intact(document, ServiceConfig)
     if config is None:
-        return None, found
+        return None, errors
     for error in service_problems(config):
         if not any(error.path == part or error.path.startswith((f"{part}.", f"{part}_")) for part in left_out):
-            found.append(ConfigError(error.reason, error.source or source, error.path))
-    return (None if left_out else config), found
+            errors.append(ConfigError(error.reason, error.source or source, error.path))
+    return (None if left_out else config), errors
 
 
 def service_problems(config: ServiceConfig) -> Iterator[ConfigError]:

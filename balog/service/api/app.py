@@ -143,12 +143,12 @@ def _check_is_local(scope: Scope) -> None:
     if not host:
         return
     try:
-        found = urlsplit(f"//{host}").hostname or ""
+        hostname = urlsplit(f"//{host}").hostname or ""
         is_same = not origin or urlsplit(origin).netloc == host
     except ValueError:
-        found, is_same = "", False
+        hostname, is_same = "", False
     server = scope.get("server")
-    if found not in _LOOPBACK and not (server and found == server[0]):
+    if hostname not in _LOOPBACK and not (server and hostname == server[0]):
         raise ApiError(403, "without tokens, the service answers only requests for this machine's name or address")
     if not is_same:
         raise ApiError(403, "without tokens, the service rejects requests from pages of other sites")

@@ -160,7 +160,7 @@ def split(body: bytes, form: Form, limit: int) -> list[bytes]:
     if form == "protobuf":
         return [body]
     if form == "lines":
-        found: Sequence[bytes | Raw] = [line for line in body.split(b"\n") if line and not line.isspace()]
+        items: Sequence[bytes | Raw] = [line for line in body.split(b"\n") if line and not line.isspace()]
     else:
         begin = body.lstrip(_SPACE)[:1]
         if not begin:
@@ -170,14 +170,14 @@ def split(body: bytes, form: Form, limit: int) -> list[bytes]:
             if begin != b"[":
                 msgspec.json.decode(body, type=Raw)
                 return [body]
-            found = _raws.decode(body)
+            items = _raws.decode(body)
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
             hint = ""
             if begin == b"{" and "trailing" in str(error) and b"\n" in body:
                 hint = "; lines of events want Content-Type: application/x-ndjson"
             raise ApiError(400, f"the body is not JSON: {split_refusal(error)[0]}{hint}") from None
-    if not found:
+    if not items:
         raise ApiError(400, "the body holds no events")
-    if len(found) > limit:
+    if len(items) > limit:
         raise ApiError(413, f"the body holds more than {limit} events; send fewer at once")
-    return [bytes(item) for item in found]
+    return [bytes(item) for item in items]

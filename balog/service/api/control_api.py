@@ -81,9 +81,9 @@ class _Endpoints:
         data = await read_body(request.receive, request.headers, _MAX_DOCUMENT)
         _, problems = await run_in_threadpool(read_document, data)
         if problems:
-            found = [{"path": one.path or "$", "reason": one.reason} for one in problems]
+            details = [{"path": problem.path or "$", "reason": problem.reason} for problem in problems]
             return json_response(
-                {"problem": f"{len(found)} problems", "path": found[0]["path"], "problems": found}, 422
+                {"problem": f"{len(details)} problems", "path": details[0]["path"], "problems": details}, 422
             )
         return await self._change(caller, lambda control, who: control.push(data, who=who, message=message, base=base))
 

@@ -104,15 +104,15 @@ class EventsApi:
                 if inflated is not body:
                     self._budget.acquire(len(inflated))
                     size += len(inflated)
-                items, found = await asyncio.to_thread(read, inflated)
+                items, outcomes = await asyncio.to_thread(read, inflated)
             else:
-                items, found = read(body)
-            if found is None:
+                items, outcomes = read(body)
+            if outcomes is None:
                 slowly = partial(service.reader.read, items, caller, key or "", protobuf, may_wait=True)
-                found = await service.readers.submit(slowly).future
+                outcomes = await service.readers.submit(slowly).future
             if service.is_stopping:
                 raise _stopping()
-            answer = await self._store(items, found, form, caller, protobuf, options.get("failed") != "drop")
+            answer = await self._store(items, outcomes, form, caller, protobuf, options.get("failed") != "drop")
         finally:
             self._budget.release(size)
         service.metrics.observe_request(time.perf_counter() - begin)
@@ -121,7 +121,7 @@ class EventsApi:
     async def _store(
         self,
         items: Sequence[bytes],
-        found: _Read,
+        outcomes: _Read,
         form: Form,
         caller: TokenEntry,
         protobuf: ProtobufParameters | None,
@@ -133,35 +133,35 @@ class EventsApi:
         wanted: list[AcceptedEvent] = []
         places: list[int | None] = []  # of each item in `wanted`
         dropped = 0
-        for item, one in zip(items, found):
-            made: AcceptedEvent | None = one if isinstance(one, AcceptedEvent) else None
-            if keeps_failed and isinstance(one, RejectedItem) and one.status == 422:
-                made = service.failed.make(item, one, form, caller.name, channel)
-                dropped += made is None
-            places.append(None if made is None else len(wanted))
-            if made is not None:
-                wanted.append(made)
+        for item, outcome in zip(items, outcomes):
+            event: AcceptedEvent | None = outcome if isinstance(outcome, AcceptedEvent) else None
+            if keeps_failed and isinstance(outcome, RejectedItem) and outcome.status == 422:
+                event = service.failed.make(item, outcome, form, caller.name, channel)
+                dropped += event is None
+            places.append(None if event is None else len(wanted))
+            if event is not None:
+                wanted.append(event)
         placed = await service.intake.put(wanted) if wanted else []
         acks: list[Item] = []
         counts: Counter[tuple[str, int, str]] = Counter()
         stores: Counter[str] = Counter()
         stored = duplicates = 0
-        for one, at in zip(found, places):
-            if isinstance(one, RejectedItem):
-                wait = 1.0 if one.status == 503 else None
-                acks.append(Item(status=one.status, id=one.id, problems=one.problems, retry_after=wait))
+        for outcome, at in zip(outcomes, places):
+            if isinstance(outcome, RejectedItem):
+                wait = 1.0 if outcome.status == 503 else None
+                acks.append(Item(status=outcome.status, id=outcome.id, problems=outcome.problems, retry_after=wait))
                 dropped += at is not None and placed[at].status != 202
                 # Unknown names would create an unbounded number of series.
-                stream = service.intake.stream_of(one.type, one.version) if one.is_known else ""
-                counts[(stream, one.status, "")] += 1
+                stream = service.intake.stream_of(outcome.type, outcome.version) if outcome.is_known else ""
+                counts[(stream, outcome.status, "")] += 1
             elif at is not None:
-                place = placed[at]
-                acks.append(_item(one.event.header.id, place))
-                counts[(place.stream, place.status, place.store)] += 1
-                if place.status == 202:
-                    stores[place.store] += 1
-                    stored += len(one.body)
-                    duplicates += place.duplicate
+                result = placed[at]
+                acks.append(_item(outcome.event.header.id, result))
+                counts[(result.stream, result.status, result.store)] += 1
+                if result.status == 202:
+                    stores[result.store] += 1
+                    stored += len(outcome.body)
+                    duplicates += result.duplicate
         service.metrics.add("failed_unkept", dropped)
         service.metrics.count_events(counts)
         service.metrics.add("event_bytes", stored)
@@ -170,15 +170,15 @@ class EventsApi:
         return Answer(accepted, len(acks) - accepted, dict(stores), tuple(acks))
 
 
-def _item(id: str, place: IntakeResult) -> Item:
-    if place.status == 202:
-        return Item(status=202, id=id, store=place.store, duplicate=place.duplicate)
+def _item(id: str, result: IntakeResult) -> Item:
+    if result.status == 202:
+        return Item(status=202, id=id, store=result.store, duplicate=result.duplicate)
     return Item(
-        status=place.status,
+        status=result.status,
         id=id,
-        problems=(Problem("$", place.reason),) if place.reason else (),
-        retry_after=round(place.retry_after, 3) if place.status in (429, 503) else None,
-        stream=place.stream,
+        problems=(Problem("$", result.reason),) if result.reason else (),
+        retry_after=round(result.retry_after, 3) if result.status in (429, 503) else None,
+        stream=result.stream,
     )
 
 
@@ -190,17 +190,17 @@ def _options(query: bytes, form: Form) -> dict[str, str]:
     """Parse the query, and reject unknown parameters."""
     if not query:
         return {}
-    found = dict(parse_qsl(query.decode("latin-1"), keep_blank_values=True))
+    parameters = dict(parse_qsl(query.decode("latin-1"), keep_blank_values=True))
     known = {"items", "failed", "type", "version", "channel"} if form == "protobuf" else {"items", "failed"}
-    for name in found:
+    for name in parameters:
         if name not in known:
             hint = "; it is for application/x-protobuf" if name in ("type", "version", "channel") else ""
             raise ApiError(400, f"there is no parameter {name!r:.60}{hint}")
-    if found.get("items", "all") not in ("all", "failed"):
+    if parameters.get("items", "all") not in ("all", "failed"):
         raise ApiError(400, "items: expected all or failed")
-    if found.get("failed", "keep") not in ("keep", "drop"):
+    if parameters.get("failed", "keep") not in ("keep", "drop"):
         raise ApiError(400, "failed: expected keep or drop")
-    return found
+    return parameters
 
 
 def _protobuf_parameters(options: Mapping[str, str], caller: TokenEntry) -> ProtobufParameters:

@@ -101,55 +101,55 @@ class ItemReader:
         Raises:
             SchemaNotCached: a schema is not cached or validation may take long, and ``may_wait`` is False.
         """
-        found: list[AcceptedEvent | RejectedItem] = []
+        outcomes: list[AcceptedEvent | RejectedItem] = []
         for index, item in enumerate(items):
             if self._is_stopping:
-                found.append(_NOT_READ)
+                outcomes.append(_NOT_READ)
                 continue
             if len(item) > self._limits.event_bytes:
                 problem = Problem("$", f"{len(item)} bytes; the limit is {self._limits.event_bytes}")
-                found.append(RejectedItem(413, (problem,)))
+                outcomes.append(RejectedItem(413, (problem,)))
                 continue
             fresh_id = _derived_id(f"{caller.name}\0{key}\0{index}", item) if key else ""
             declared = protobuf.type if protobuf is not None else ""
             try:
-                found.append(
+                outcomes.append(
                     self._read(item, caller, fresh_id, may_wait)
                     if protobuf is None
                     else self._read_protobuf(item, protobuf, caller, fresh_id, may_wait)
                 )
             except EventError as error:
-                found.append(RejectedItem(422, (Problem(error.path, error.reason),), type=declared))
+                outcomes.append(RejectedItem(422, (Problem(error.path, error.reason),), type=declared))
             except BalogError as error:
-                found.append(RejectedItem(503, (_not_available("$", error),), type=declared))
-        return found
+                outcomes.append(RejectedItem(503, (_not_available("$", error),), type=declared))
+        return outcomes
 
     def _read(self, item: bytes, caller: TokenEntry, fresh_id: str, may_wait: bool) -> AcceptedEvent | RejectedItem:
         if is_deeper(item, self._limits.depth):
             return RejectedItem(422, (Problem("$", f"nested deeper than {self._limits.depth}"),))
         if not item.isascii():
             _check_utf8(item)
-        found = check_keys(item)
+        document = check_keys(item)
         if len(item) >= len(_TOO_MANY_DIGITS) and _TOO_MANY_DIGITS in item.translate(_AS_ZEROS):
-            _check_integers(found)
-        if not isinstance(found, dict):
+            _check_integers(document)
+        if not isinstance(document, dict):
             raise _no_object(item)
-        if "cls_type" in found:
-            return self._wrap(item, found, caller, fresh_id, may_wait)
-        if "schema" not in found:
+        if "cls_type" in document:
+            return self._wrap(item, document, caller, fresh_id, may_wait)
+        if "schema" not in document:
             raise EventError("expected an event, with schema, header and payload, or a payload with cls_type")
-        event = decode_checked(item, found) if "payload" in found else decode(item)
+        event = decode_checked(item, document) if "payload" in document else decode(item)
         return self._validate(event, caller, "$.payload", may_wait)
 
     def _wrap(
-        self, item: bytes, found: dict[str, Any], caller: TokenEntry, fresh_id: str, may_wait: bool
+        self, item: bytes, document: dict[str, Any], caller: TokenEntry, fresh_id: str, may_wait: bool
     ) -> AcceptedEvent | RejectedItem:
         """Make an event from a bare payload. A payload without a version gets the latest one."""
-        type = found["cls_type"]
+        type = document["cls_type"]
         if not isinstance(type, str):
             raise EventError("expected a text", "$.cls_type")
         payload = Raw(item.strip())
-        if "version" not in found and (latest := self._latest_version(type, may_wait)) is not None:
+        if "version" not in document and (latest := self._latest_version(type, may_wait)) is not None:
             payload = Raw(msgspec.json.encode({**_members.decode(item), "version": latest}))
         event = Event.new(_channel(type), payload)
         if fresh_id:
@@ -250,9 +250,9 @@ class ItemReader:
         """Return the validator of a version, or None if unknown versions are accepted."""
         key = (type, version)
         known = self._validators  # `forget` may put another one there meanwhile
-        found = known.get(key, UNSET)
-        if found is not UNSET:
-            return found
+        cached_validator = known.get(key, UNSET)
+        if cached_validator is not UNSET:
+            return cached_validator
         if not may_wait:
             raise SchemaNotCached
         try:

@@ -14,8 +14,8 @@ _BACKLOG = 2048
 def is_loopback(host: str) -> bool:
     """Return whether only this machine can connect to a host; False if it has no address."""
     try:
-        found = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)
-        return all(ipaddress.ip_address(str(address[0]).partition("%")[0]).is_loopback for *_, address in found)
+        addresses = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)
+        return all(ipaddress.ip_address(str(address[0]).partition("%")[0]).is_loopback for *_, address in addresses)
     except (OSError, UnicodeError, ValueError):
         return False
 
@@ -29,8 +29,8 @@ def open_socket(listen: str) -> socket.socket:
     """
     host, port = read_address(listen)
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        listener = socket.create_server(found[0][4], family=found[0][0], backlog=_BACKLOG)
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        listener = socket.create_server(addresses[0][4], family=addresses[0][0], backlog=_BACKLOG)
     except (OSError, UnicodeError) as error:
         raise BalogError(f"cannot listen at {listen}: {getattr(error, 'strerror', None) or error}") from None
     listener.setblocking(False)

@@ -137,23 +137,23 @@ class Tokens:
             raise _unauthorized("expected the header Authorization: Bearer TOKEN", "")
         self._refresh()
         digest = _digest(token) if len(token) <= _MAX_TOKEN else ""
-        found = self._entries.get(digest)
+        entry = self._entries.get(digest)
         # The lookup uses the hash, so its timing reveals nothing about a token. The comparison is constant-time.
-        if found is None or not hmac.compare_digest(found.hash, digest):
+        if entry is None or not hmac.compare_digest(entry.hash, digest):
             raise _unauthorized("the token is not known", ' error="invalid_token"')
-        if found.expires is not None and time.time() >= found.expires.timestamp():
+        if entry.expires is not None and time.time() >= entry.expires.timestamp():
             raise _unauthorized("the token has expired; ask for a new one", ' error="invalid_token"')
-        return found
+        return entry
 
     def _load(self) -> dict[str, TokenEntry]:
         return {entry.hash: entry for entry in read_tokens(self.path)}
 
     def _stat(self) -> tuple[int, int, int]:
         try:
-            found = os.stat(self.path)
+            status = os.stat(self.path)
         except OSError:
             return (0, 0, 0)
-        return (found.st_mtime_ns, found.st_size, found.st_ino)
+        return (status.st_mtime_ns, status.st_size, status.st_ino)
 
     def _refresh(self) -> None:
         if time.monotonic() - self._refreshed < _REFRESH_SECONDS or not self._lock.acquire(blocking=False):
@@ -218,8 +218,8 @@ def add_token(path: str | os.PathLike[str], entry: TokenEntry) -> None:
         ConfigError: the existing file is not a file of tokens.
         OSError: the file cannot be written.
     """
-    place = Path(path)
-    _write(place, (*(read_tokens(place) if place.exists() else ()), entry))
+    file = Path(path)
+    _write(file, (*(read_tokens(file) if file.exists() else ()), entry))
 
 
 def revoke_tokens(path: str | os.PathLike[str], name: str, hash: str = "") -> list[TokenEntry]:
@@ -235,15 +235,15 @@ def revoke_tokens(path: str | os.PathLike[str], name: str, hash: str = "") -> li
         ConfigError: the file cannot be read, or is not a file of tokens.
         OSError: the file cannot be written.
     """
-    place, wanted = Path(path), hash.removeprefix("sha256:")
-    entries = read_tokens(place)
-    gone = [one for one in entries if one.name == name and one.hash.removeprefix("sha256:").startswith(wanted)]
+    file, wanted = Path(path), hash.removeprefix("sha256:")
+    entries = read_tokens(file)
+    gone = [entry for entry in entries if entry.name == name and entry.hash.removeprefix("sha256:").startswith(wanted)]
     if gone:
-        _write(place, [one for one in entries if one not in gone])
+        _write(file, [entry for entry in entries if entry not in gone])
     return gone
 
 
-def _write(place: Path, entries: Sequence[TokenEntry]) -> None:
-    is_there = place.exists()
+def _write(file: Path, entries: Sequence[TokenEntry]) -> None:
+    is_there = file.exists()
     data = msgspec.json.format(msgspec.json.encode(TokenFile(tokens=tuple(entries))), indent=2) + b"\n"
-    replace_file(place, data, place.stat().st_mode & 0o777 if is_there else 0o600, syncs_folder=False)
+    replace_file(file, data, file.stat().st_mode & 0o777 if is_there else 0o600, syncs_folder=False)

@@ -28,15 +28,15 @@ def diff(old: bytes, new: bytes) -> list[DocumentChange]:
 
 def _changes(path: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[DocumentChange]:
     for name in [*old, *(name for name in new if name not in old)]:
-        place = f"{path}.{name}" if path else name
+        member_path = f"{path}.{name}" if path else name
         if name not in new:
-            yield DocumentChange(path=place, kind="removed", old=old[name])
+            yield DocumentChange(path=member_path, kind="removed", old=old[name])
         elif name not in old:
-            yield DocumentChange(path=place, kind="added", new=new[name])
+            yield DocumentChange(path=member_path, kind="added", new=new[name])
         elif isinstance(old[name], Mapping) and isinstance(new[name], Mapping):
-            yield from _changes(place, old[name], new[name])
+            yield from _changes(member_path, old[name], new[name])
         elif old[name] != new[name]:
-            yield DocumentChange(path=place, kind="changed", old=old[name], new=new[name])
+            yield DocumentChange(path=member_path, kind="changed", old=old[name], new=new[name])
     if path == "streams":
         before, after = ([name for name in names if name in old and name in new] for names in (old, new))
         if before != after:

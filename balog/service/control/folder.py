@@ -45,14 +45,14 @@ class FolderControl:
     Every method raises ``StorageError`` or ``ControlError`` if the store is unreachable or refuses.
 
     Args:
-        place: a folder, or the URL of an object store, with its ``options``.
+        path: a folder, or the URL of an object store, with its ``options``.
 
     Attributes:
         place: the store's location, for people.
     """
 
-    def __init__(self, place: str, options: Mapping[str, Any] | None = None) -> None:
-        self._storage = open_storage(place, options, "control")
+    def __init__(self, path: str, options: Mapping[str, Any] | None = None) -> None:
+        self._storage = open_storage(path, options, "control")
         self.place = self._storage.url
         self._lock = threading.RLock()  # a storage is not thread-safe
         self._known = 0  # versions are never deleted, so the search for the head starts here
@@ -77,13 +77,13 @@ class FolderControl:
             ControlError: the version does not exist.
         """
         with self._lock:
-            found = self._read(number) if number > 0 else None
-        if found is None:
+            version = self._read(number) if number > 0 else None
+        if version is None:
             head = self.head()
             raise ControlError(
                 f"{self.place}: there is no version {number}; the newest is {head.number if head else 0}"
             )
-        return found
+        return version
 
     def entries(self, limit: int = 100) -> list[DocumentVersion]:
         """Return versions, the newest first."""
@@ -166,7 +166,7 @@ class FolderControl:
     def services(self) -> list[ServiceStatus]:
         """Return the last report of each service that reported within a day, by name."""
         since = datetime.now(timezone.utc) - _REPORTS_KEPT
-        found = []
+        statuses = []
         with self._lock:
             for name in self._names("status"):
                 data = self._storage.read(name, _MAX_BYTES)
@@ -175,8 +175,8 @@ class FolderControl:
                 except msgspec.DecodeError:
                     continue  # written by a newer release, or edited
                 if status.when >= since:
-                    found.append(status)
-        return sorted(found, key=lambda status: status.service)
+                    statuses.append(status)
+        return sorted(statuses, key=lambda status: status.service)
 
     def report(self, status: ServiceStatus) -> None:
         """Replace the report of a service."""

@@ -102,7 +102,7 @@ class TopicInspector:
             if now >= self._due and not is_running and not self._is_over:
                 self._thread = threading.Thread(target=self._run, name="balog inspection", daemon=True)
                 self._thread.start()
-        return [replace(one.view, age=round(max(now - one.at, 0.0), 1)) for one in inspected]
+        return [replace(inspection.view, age=round(max(now - inspection.at, 0.0), 1)) for inspection in inspected]
 
     def close(self) -> None:
         """Stop the inspection."""

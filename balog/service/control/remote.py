@@ -27,8 +27,8 @@ class RemoteControl:
 
     def head(self) -> DocumentVersion | None:
         """See ``FolderControl``."""
-        found = self.entries(1)
-        return found[0] if found else None
+        entries = self.entries(1)
+        return entries[0] if entries else None
 
     def entry(self, number: int) -> DocumentVersion:
         """See ``FolderControl``."""
@@ -96,18 +96,18 @@ Control = FolderControl | RemoteControl
 """A store of versions: a folder, an object store, or a service's API; ``RemoteControl`` raises ``SinkError``, too."""
 
 
-def open_control(place: str, options: Mapping[str, Any] | None = None, token: str | None = None) -> Control:
+def open_control(location: str, options: Mapping[str, Any] | None = None, token: str | None = None) -> Control:
     """Open a version store, without connecting yet.
 
     Args:
-        place: a folder, ``s3://BUCKET/PATH``, or a service, ``http(s)://HOST:PORT``.
+        location: a folder, ``s3://BUCKET/PATH``, or a service, ``http(s)://HOST:PORT``.
         options: options of the URL's store, as in a config.
         token: bearer token of a service, with the right to ``configure``, or to ``read`` only.
 
     Raises:
-        ConfigError: the place is not valid, or takes no options or token.
-        MissingExtraError: packages for the place are not installed.
+        ConfigError: the location is not valid, or takes no options or token.
+        MissingExtraError: packages for the location are not installed.
     """
-    if place.startswith(("http://", "https://")):
-        return RemoteControl(place, token)
-    return FolderControl(place, options)
+    if location.startswith(("http://", "https://")):
+        return RemoteControl(location, token)
+    return FolderControl(location, options)

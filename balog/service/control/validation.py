@@ -33,13 +33,13 @@ def read_document(data: bytes, source: str = "") -> tuple[ControlDocument | None
     if isinstance(plain, dict) and isinstance(plain.get("$schema"), str):
         del plain["$schema"]  # for editors
     twice = islice(find_duplicate_keys(data.removeprefix(b"\xef\xbb\xbf")), _MAX_TWICE)
-    repeated = [ConfigError("this key is there twice; expected once", source, place) for place in twice]
-    found = [*repeated, *problems(plain, ControlDocument, source)]
+    repeated = [ConfigError("this key is there twice; expected once", source, path) for path in twice]
+    errors = [*repeated, *problems(plain, ControlDocument, source)]
     document, left_out, original = intact(plain, ControlDocument)
     if document is None:
-        return None, found
-    found += (ConfigError(error.reason, source, original(error.path)) for error in check(document))
-    return (None if left_out or repeated else document), found
+        return None, errors
+    errors += (ConfigError(error.reason, source, original(error.path)) for error in check(document))
+    return (None if left_out or repeated else document), errors
 
 
 def check(document: ControlDocument) -> list[ConfigError]:
@@ -57,18 +57,18 @@ def _problems(document: ControlDocument) -> Iterator[ConfigError]:
     for kind in ("streams", "filters", "tables", "callbacks"):
         names: set[str] = set()
         for number, part in enumerate(getattr(document, kind)):
-            place = f"$.{kind}[{number}]"
+            path = f"$.{kind}[{number}]"
             if part.name in names:
-                yield ConfigError(f"there are two {kind} {part.name!r}; rename one", path=f"{place}.name")
+                yield ConfigError(f"there are two {kind} {part.name!r}; rename one", path=f"{path}.name")
             names.add(part.name)
             sources = getattr(part, "sources", ())
             twice = next((at for at, topic in enumerate(sources) if topic in sources[:at]), None)
             if twice is not None:
-                yield ConfigError("is listed twice", path=f"{place}.sources[{twice}]")
+                yield ConfigError("is listed twice", path=f"{path}.sources[{twice}]")
             try:
                 if kind == "callbacks":
                     check_callback(part)
                 elif kind == "tables":
                     check_table(part)
             except ConfigError as error:
-                yield ConfigError(error.reason, path=f"{place}.{error.path or 'where'}")
+                yield ConfigError(error.reason, path=f"{path}.{error.path or 'where'}")

@@ -67,45 +67,45 @@ class FlowControl:
         Returns:
             The number of admitted events, and the seconds until a retry of the others; 0 if all are admitted.
         """
-        found = self._streams.get(stream)
-        if found is None:
-            found = self._make(stream)
+        state = self._streams.get(stream)
+        if state is None:
+            state = self._make(stream)
         count, rate = len(sizes), self._rates.get(stream)
         wait = 0.0
-        limit = None if rate is None else found.limit(rate, self._clock)
+        limit = None if rate is None else state.limit(rate, self._clock)
         if limit is not None:
             available = limit.available
             if count > (may := int(available + 1e-9)):
                 wait = (min(count, limit.burst) - available) / limit.rate
                 count = may
         size = sum(sizes) if count == len(sizes) else sum(sizes[:count])
-        if not self._fits(found, size):
-            count, size = self._fitting(found, sizes[:count])
+        if not self._fits(state, size):
+            count, size = self._fitting(state, sizes[:count])
             wait = max(wait, _FULL_WAIT)
         if limit is not None:
             limit.take(count)
-        found.waiting += count
-        found.bytes += size
+        state.waiting += count
+        state.bytes += size
         self.waiting += count
         self.bytes += size
         if count == len(sizes):
             return count, 0.0
-        found.refused += len(sizes) - count
+        state.refused += len(sizes) - count
         return count, self._later(wait)
 
     def done(self, stream: str, count: int, size: int) -> None:
         """Release events that no longer wait."""
-        found = self._streams[stream]
-        found.waiting -= count
-        found.bytes -= size
+        state = self._streams[stream]
+        state.waiting -= count
+        state.bytes -= size
         self.waiting -= count
         self.bytes -= size
 
     def states(self) -> dict[str, StreamState]:
         """Return the state of each stream by name, without streams that were idle for long."""
         return {
-            name: StreamState(waiting=one.waiting, bytes=one.bytes, refused=one.refused)
-            for name, one in sorted(self._streams.items())
+            name: StreamState(waiting=state.waiting, bytes=state.bytes, refused=state.refused)
+            for name, state in sorted(self._streams.items())
         }
 
     def _fits(self, stream: _Stream, size: int) -> bool:
@@ -125,9 +125,9 @@ class FlowControl:
 
     def _make(self, stream: str) -> _Stream:
         if len(self._streams) >= _KEPT:  # unbounded types, each a stream: drop idle ones
-            self._streams = {name: one for name, one in self._streams.items() if one.waiting}
-        found = self._streams[stream] = _Stream()
-        return found
+            self._streams = {name: state for name, state in self._streams.items() if state.waiting}
+        state = self._streams[stream] = _Stream()
+        return state
 
 
 class _Stream:

@@ -45,11 +45,11 @@ class PendingBatch:
         """Settle the batch as stored. Call it in order for batches written together: of equal ids, the first is new."""
         self.store, self.refused = store, written.refused
         if written.new is not None:
-            for place, message in enumerate(self.messages):
+            for index, message in enumerate(self.messages):
                 if message.id in written.new:
                     written.new.discard(message.id)
                 else:
-                    self.duplicates.add(place)
+                    self.duplicates.add(index)
         self._notify()
 
     def fail(self, error: str) -> None:

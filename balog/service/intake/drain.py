@@ -63,15 +63,15 @@ class Drain:
         return len(received), False
 
     def _move(self, source: Topic, received: Sequence[Received]) -> None:
-        messages = [Message(one.id, one.body, one.key) for one in received if one.id not in self._moved]
+        messages = [Message(item.id, item.body, item.key) for item in received if item.id not in self._moved]
         written = publish(lambda: self._topics.topic(self._name), messages) if messages else None
         refused = {} if written is None else written.refused
         # If the ack fails, they are not moved twice.
         self._moved.update(message.id for message in messages if message.id not in refused)
         if refused:
-            source.dead_letter_each(GROUP, [GivenUp(one, refused[one.id]) for one in received if one.id in refused])
-        source.ack(GROUP, [one for one in received if one.id not in refused])
-        self._moved.difference_update(one.id for one in received)
+            source.dead_letter_each(GROUP, [GivenUp(item, refused[item.id]) for item in received if item.id in refused])
+        source.ack(GROUP, [item for item in received if item.id not in refused])
+        self._moved.difference_update(item.id for item in received)
         _forget_acked(source)
 
 

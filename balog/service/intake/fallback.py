@@ -70,11 +70,11 @@ class Fallback:
 
         if isinstance(self.backend, LocalTopics) and not self.backend.path.exists():
             return {}
-        found = {}
+        backlogs = {}
         for name in self.backend.names():
             if name.startswith(_PREFIX) and (pending := self.backend.topic(name).group_state(GROUP).pending):
-                found[name.removeprefix(_PREFIX)] = pending
-        return found
+                backlogs[name.removeprefix(_PREFIX)] = pending
+        return backlogs
 
     def close(self) -> None:
         """Close the backend and release the lock."""

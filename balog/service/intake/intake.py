@@ -123,12 +123,12 @@ class EventIntake:
     async def _read_backlog(self, fallback: Fallback) -> bool:
         call = self._stores.drainers.submit(fallback.waiting)
         try:
-            found = await self._stores.answer(call, "the fallback")
+            backlogs = await self._stores.answer(call, "the fallback")
         except TopicError as error:
             call.cancel()
             self._backlog_error = f"the fallback can't be read: {error}"
             return False
-        for topic, backlog in found.items():
+        for topic, backlog in backlogs.items():
             writer = self._writers.get(topic) or self._open(topic)
             writer.divert_for(backlog, fallback)
         self._backlog_error = ""
@@ -173,7 +173,7 @@ class EventIntake:
                 if group := other or part.group:
                     await group.wait()
                     self._record_result(stream, name, group, [index], results, accepted[index].event.header.id)
-        return [one for one in results if one is not None]
+        return [result for result in results if result is not None]
 
     def _enqueue(self, stream: str, topic: str, part: _Part, results: list[IntakeResult | None]) -> None:
         """Enqueue the admitted events, and record the results of the others."""
@@ -204,7 +204,7 @@ class EventIntake:
                 for message in messages:
                     self._in_flight.pop((topic, message.id), None)
                 if group.store is not None:
-                    self._recent.add(topic, group.store, [one.id for one in messages if one.id not in group.refused])
+                    self._recent.add(topic, group.store, [item.id for item in messages if item.id not in group.refused])
 
         part.group = PendingBatch(messages, size, settled)
         if not writer.keeps_ids:
@@ -278,14 +278,14 @@ class EventIntake:
             writer = self._writers.get(topic)
             wait = max(1.0, writer.retry_after if writer is not None else 0.0)
             reason = f"no store accepts it now: {group.error}"
-            one = IntakeResult(status=503, stream=stream, topic=topic, retry_after=round(wait, 3), reason=reason)
+            result = IntakeResult(status=503, stream=stream, topic=topic, retry_after=round(wait, 3), reason=reason)
         else:
-            one = IntakeResult(status=202, store=group.store, stream=stream, topic=topic, duplicate=bool(repeated))
+            result = IntakeResult(status=202, store=group.store, stream=stream, topic=topic, duplicate=bool(repeated))
         for index in indices:
-            results[index] = one
+            results[index] = result
         if not repeated:
-            for place in group.duplicates:
-                results[indices[place]] = replace(one, duplicate=True)
+            for position in group.duplicates:
+                results[indices[position]] = replace(result, duplicate=True)
         if group.refused:
             ids = [repeated] if repeated else [message.id for message in group.messages]
             for index, id in zip(indices, ids):

@@ -17,13 +17,13 @@ class RecentIds:
 
     def store_of(self, topic: str, id: str) -> Store | None:
         """Return the store of an id in a topic; None if it is not known."""
-        place = self._young.get(id) or self._old.get(id)
-        return place[1] if place is not None and place[0] == topic else None
+        entry = self._young.get(id) or self._old.get(id)
+        return entry[1] if entry is not None and entry[0] == topic else None
 
     def add(self, topic: str, store: Store, ids: Iterable[str]) -> None:
-        """Remember ids. An id has one place: an earlier one is replaced."""
-        place = topic, store
+        """Remember ids. An id has one entry: an earlier one is replaced."""
+        entry = topic, store
         for id in ids:
             if len(self._young) >= self._half:
                 self._old, self._young = self._young, {}
-            self._young[id] = place
+            self._young[id] = entry

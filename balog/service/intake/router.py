@@ -113,12 +113,12 @@ class StreamRouter:
         else:
             topic = topic_for_type(kind[0], dots=self._dots)
             targets.append(_Target(topic, topic, None, self._key))
-        found = tuple(targets)
+        matching_targets = tuple(targets)
         if sum(len(text or "") for text in kind) <= _LONGEST:
             if len(self._targets) >= _REMEMBERED:
                 self._targets.clear()  # unbounded types or versions
-            self._targets[kind] = found
-        return found
+            self._targets[kind] = matching_targets
+        return matching_targets
 
 
 def _compiled(stream: EventStream, number: int) -> tuple[_Target, Callable[[str | None, str | None], bool]]:
@@ -142,8 +142,8 @@ def _compiled(stream: EventStream, number: int) -> tuple[_Target, Callable[[str 
             return False
         if spec is None:
             return True
-        found = parse_version(version) if version is not None else None
-        return found is not None and bool(spec.match(found))
+        parsed_version = parse_version(version) if version is not None else None
+        return parsed_version is not None and bool(spec.match(parsed_version))
 
     return _Target(stream.name, stream.topic or stream.name, matches, key), takes
 

@@ -327,15 +327,15 @@ class TopicWriter:
                 continue
             # From now on every other batch belongs to the drain and is at least as large, so the drain finishes.
             async with self.lock:
-                found = await self._step(drain)
-                if found is not None and found[1]:
+                step = await self._step(drain)
+                if step is not None and step[1]:
                     self.is_direct, self.backlog = True, 0
                     self._moved.clear()
                     self._drain = None
                     self._diverted("")
                     return
-            is_working = found is not None
-            if found == (0, False):  # a queue may deliver its messages with a delay
+            is_working = step is not None
+            if step == (0, False):  # a queue may deliver its messages with a delay
                 await asyncio.sleep(_EMPTY_PAUSE)
 
     async def _step(self, drain: Drain) -> tuple[int, bool] | None:

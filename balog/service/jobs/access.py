@@ -43,22 +43,22 @@ def document_problems(document: ControlDocument, access: DocumentAccess) -> Iter
     A host name is checked when it is connected to.
     """
     networks = Networks(access.networks)
-    for _, place, part in service_jobs(document):  # `balog load` opens other tables, with the rights of its user
-        yield from _secret_problems(part, access, place)
+    for _, job_path, part in service_jobs(document):  # `balog load` opens other tables, with the rights of its user
+        yield from _secret_problems(part, access, job_path)
         if isinstance(part, ClickHouseTable):
-            yield from _address_problems(part.url, networks, place)
+            yield from _address_problems(part.url, networks, job_path)
         elif isinstance(part, YTsaurusTable) and part.proxy not in access.clusters:
             yield ConfigError(
                 f"the service's settings do not list this cluster; the operator may add it: {_SETTING}.clusters",
-                path=f"{place}.proxy",
+                path=f"{job_path}.proxy",
             )
         elif isinstance(part, Callback) and part.private and not networks:
             yield ConfigError(
                 f"the service's settings list no private network; the operator may add one: {_SETTING}.networks",
-                path=f"{place}.private",
+                path=f"{job_path}.private",
             )
         elif isinstance(part, Callback) and part.private and isinstance(part.url, str):
-            yield from _address_problems(part.url, networks, place)
+            yield from _address_problems(part.url, networks, job_path)
 
 
 def access_for(document: ControlDocument) -> DocumentAccess:
@@ -73,18 +73,18 @@ def access_for(document: ControlDocument) -> DocumentAccess:
     )
 
 
-def _secret_problems(part: Any, access: DocumentAccess, place: str) -> Iterator[ConfigError]:
+def _secret_problems(part: Any, access: DocumentAccess, job_path: str) -> Iterator[ConfigError]:
     for path, secret in _secrets(part):
         if secret.env is not None and not any(fnmatchcase(secret.env, pattern) for pattern in access.variables):
             yield ConfigError(
                 f"the service's settings do not list the variable {secret.env[:100]}; the operator may add it: "
                 f"{_SETTING}.variables",
-                path=f"{place}.{path}",
+                path=f"{job_path}.{path}",
             )
         if secret.file is not None and not _is_within(secret.file, access.folders):
             yield ConfigError(
                 f"the service's settings list no folder with this file; the operator may add one: {_SETTING}.folders",
-                path=f"{place}.{path}",
+                path=f"{job_path}.{path}",
             )
 
 
@@ -97,9 +97,9 @@ def _secrets(part: Any) -> Iterator[tuple[str, Secret]]:
             yield f"secrets[{number}]", secret
         yield from ((f"headers.{name}", value) for name, value in part.headers.items() if isinstance(value, Secret))
     for name in ("password", "token"):
-        found = getattr(part, name, None)
-        if isinstance(found, Secret):
-            yield name, found
+        value = getattr(part, name, None)
+        if isinstance(value, Secret):
+            yield name, value
     if (ca_file := getattr(part, "ca_file", None)) is not None:
         yield "ca_file", Secret(file=ca_file)
 
@@ -107,13 +107,13 @@ def _secrets(part: Any) -> Iterator[tuple[str, Secret]]:
 def _is_within(file: str, folders: Sequence[str]) -> bool:
     """Return whether a file is in one of the folders, after every symbolic link was followed."""
     try:
-        found = os.path.realpath(file)
+        real_path = os.path.realpath(file)
     except ValueError:  # a NUL byte, which no path has
         return False
-    return any(found.startswith(os.path.join(os.path.realpath(folder), "")) for folder in folders)
+    return any(real_path.startswith(os.path.join(os.path.realpath(folder), "")) for folder in folders)
 
 
-def _address_problems(url: str, networks: Networks, place: str) -> Iterator[ConfigError]:
+def _address_problems(url: str, networks: Networks, job_path: str) -> Iterator[ConfigError]:
     try:
         kind = networks.why_refused(urlsplit(url).hostname or "")
     except ValueError:
@@ -121,7 +121,7 @@ def _address_problems(url: str, networks: Networks, place: str) -> Iterator[Conf
     if kind:
         yield ConfigError(
             f"is an address of {kind}; the service's settings list no such network: {_SETTING}.networks",
-            path=f"{place}.url",
+            path=f"{job_path}.url",
         )
 
 
@@ -132,17 +132,17 @@ def source_problems(document: ControlDocument, topics: Topics) -> Iterator[Confi
     can write a queue for each of them.
     """
     readers: dict[str, str] = {}
-    for _, place, part in service_jobs(document):
+    for _, job_path, part in service_jobs(document):
         for source in dict.fromkeys((part.source,) if isinstance(part, Callback) else part.sources):
-            first = readers.setdefault(source, place)
+            first = readers.setdefault(source, job_path)
             try:
                 is_shared = topics.topic(source).keeps_groups
             except ConfigError as error:
-                yield ConfigError(error.reason, path=place)
+                yield ConfigError(error.reason, path=job_path)
                 continue
-            if first != place and not is_shared:
+            if first != job_path and not is_shared:
                 yield ConfigError(
                     f"{first} reads the queue {source}, too, so each would get some of its events; give each a queue "
                     "of its own",
-                    path=place,
+                    path=job_path,
                 )

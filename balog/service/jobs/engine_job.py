@@ -122,7 +122,7 @@ class EngineJob(ABC):
             states = lag.states()
             if len(states) == self._topics:  # else the lag is not known yet
                 self._lag_total = sum(state.lag for state in states.values() if state is not None)
-        errors = [one.error for one in self._consumers]
+        errors = [consumer.error for consumer in self._consumers]
         if engine is not None:
             errors += engine.state.errors.values()
         is_alive = self._thread is not None and self._thread.is_alive()

@@ -71,11 +71,11 @@ class _Source(SinkConsumer):
 
     def take(self, settings: object, events: Sequence[Event]) -> None:
         """Publish a batch. Errors name the ids of the received events."""
-        made = [self._selection.make(event) for event in events]
+        new_events = [self._selection.make(event) for event in events]
         try:
-            self.adapter.send(made)
+            self.adapter.send(new_events)
         except PartialFailure as failure:
-            came = {after.header.id: before.header.id for before, after in zip(events, made)}
+            came = {after.header.id: before.header.id for before, after in zip(events, new_events)}
             raise PartialFailure({came[id]: why for id, why in failure.failed.items()}) from None
 
 
@@ -86,11 +86,11 @@ def filter_problems(document: ControlDocument) -> Iterator[ConfigError]:
     """
     filters = document.filters
     for number, config in enumerate(filters):
-        place = f"$.filters[{number}]"
+        path = f"$.filters[{number}]"
         try:
             make_selection(config)
         except ConfigError as error:
-            yield ConfigError(error.reason, path=f"{place}.{error.path}")
+            yield ConfigError(error.reason, path=f"{path}.{error.path}")
     graph: dict[str, list[str]] = {}
     for config in filters:
         graph.setdefault(config.to, []).extend(config.sources)
@@ -98,5 +98,5 @@ def filter_problems(document: ControlDocument) -> Iterator[ConfigError]:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
         circle: list[str] = error.args[1]
-        number = next(n for n, one in enumerate(filters) if one.to in circle and not {*circle}.isdisjoint(one.sources))
+        number = next(n for n, job in enumerate(filters) if job.to in circle and not {*circle}.isdisjoint(job.sources))
         yield ConfigError(f"its events would circulate forever: {' → '.join(circle)}", path=f"$.filters[{number}].to")

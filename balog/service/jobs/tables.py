@@ -36,8 +36,8 @@ def make_table_sink(
     if isinstance(config, ClickHouseTable):
         given |= {"registry": registry, "registry_options": dict(options or {})}
     sink: Any = AnySinkConfig.struct_of(str(config.__struct_config__.tag))
-    made: SinkConfig = sink(**given)
-    return made
+    table_sink: SinkConfig = sink(**given)
+    return table_sink
 
 
 def check_table(config: AnyTable) -> None:
