@@ -91,8 +91,8 @@ def derive_id(file: str, offset: int, line: bytes) -> str:
         offset: where the line begins in the (decompressed) file, in bytes.
         line: the line without its newline.
     """
-    place = f"{_COMPRESSED.sub('', file.rpartition('/')[2])}\0{offset}\0".encode("utf-8", "surrogateescape")
-    digest = hashlib.sha256(place + line).digest()[:18]
+    origin = f"{_COMPRESSED.sub('', file.rpartition('/')[2])}\0{offset}\0".encode("utf-8", "surrogateescape")
+    digest = hashlib.sha256(origin + line).digest()[:18]
     return "LG" + b2a_base64(digest)[:22].translate(_ALPHANUMERIC).decode()
 
 

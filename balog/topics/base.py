@@ -234,7 +234,7 @@ class Topic(_Closing):
         traceback: str = "",
     ) -> int:
         """Move messages to the dead letters for one reason; see :meth:`dead_letter_each`."""
-        return self.dead_letter_each(group, [GivenUp(one, reason, tuple(consumers), traceback) for one in received])
+        return self.dead_letter_each(group, [GivenUp(each, reason, tuple(consumers), traceback) for each in received])
 
     @abstractmethod
     def dead_letter_each(self, group: str, given_up: Sequence[GivenUp]) -> int:

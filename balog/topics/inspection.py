@@ -68,15 +68,15 @@ def look(
         among = _SAMPLE_WHERE if topic.keeps_groups else _SAMPLE_OF_QUEUE
     else:
         among = limit
-    found = []
+    matches = []
     for message in topic.peek(among, newest=newest):
         try:
             event: Event | EventError = decode(message.body)
         except EventError as error:
             event = error
         if where is None or (isinstance(event, Event) and where.matches(event)):
-            found.append((message, event))
-    yield from found[-limit:] if newest else found[:limit]
+            matches.append((message, event))
+    yield from matches[-limit:] if newest else matches[:limit]
 
 
 def _type_of(body: bytes) -> str:

@@ -58,9 +58,9 @@ def wrap(line: bytes, channel: str, level: Level, members: Mapping[str, Any]) ->
     if len(line) > MAX_EVENT_BYTES:
         raise EventError(f"{len(line)} bytes; the limit is {MAX_EVENT_BYTES}")
     try:
-        found = msgspec.json.decode(line, type=dict[str, Raw])
+        fields = msgspec.json.decode(line, type=dict[str, Raw])
         check_keys(line)
-        payload = msgspec.json.encode({**members, **found})
+        payload = msgspec.json.encode({**members, **fields})
         return encode(decode(encode(Event.new(channel, Raw(payload), level=level))))
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise EventError(f"expected a JSON object: {error}") from None

@@ -71,10 +71,10 @@ class Patch:
         Raises:
             ConfigError: the file can't be read, or is not a patch.
         """
-        found = configs.load(path, PatchFile)
+        patch_file = configs.load(path, PatchFile)
         try:
-            patch = cls((), found.unset, found.compute)
-            patch._set = [(_steps(name, name), value) for name, value in found.set.items()]
+            patch = cls((), patch_file.unset, patch_file.compute)
+            patch._set = [(_steps(name, name), value) for name, value in patch_file.set.items()]
         except ConfigError as error:
             raise ConfigError(error.reason, path) from None
         if not patch:

@@ -194,10 +194,10 @@ class SqliteFile:
             raise TopicNotFoundError(self.label)
         connection = _open(self.path)
         try:
-            found = tuple(connection.execute(f"PRAGMA {pragma}").fetchone()[0] for pragma in _IDENTITY)
-            if found != self._identity:
+            identity = tuple(connection.execute(f"PRAGMA {pragma}").fetchone()[0] for pragma in _IDENTITY)
+            if identity != self._identity:
                 raise self._permanent(
-                    f"not a file that this release reads (found {found[0]:#x} version {found[1]}, "
+                    f"not a file that this release reads (found {identity[0]:#x} version {identity[1]}, "
                     f"expected {self._identity[0]:#x} version {self._identity[1]}); move the file away"
                 )
             connection.execute("PRAGMA synchronous = FULL")

@@ -79,8 +79,8 @@ def split_local_url(url: str) -> tuple[str, float | None]:
     path, option, value = rest.rpartition("?retention=")
     if not option:
         return rest, None
-    found = _DURATION.fullmatch(value)
-    seconds = float(found[1]) * _UNITS[found[2]] if found else 0.0
+    match = _DURATION.fullmatch(value)
+    seconds = float(match[1]) * _UNITS[match[2]] if match else 0.0
     if not path or not seconds:
         raise ConfigError(
             f"{url!r}: retention={value:.40} is not a time; expected a number and s, m, h or d, such as 14d"
@@ -98,12 +98,12 @@ def split_url(url: str, form: str) -> tuple[str, dict[str, str]]:
         ConfigError: there is no place, it has a user or password, or an option has no value or is there twice. The
             error shows no value.
     """
-    place, _, query = url.partition(":")[2].partition("?")
-    if "@" in place:
+    location, _, query = url.partition(":")[2].partition("?")
+    if "@" in location:
         raise ConfigError(f"{form.partition(':')[0]}: no user or password in a URL, which others see; expected {form}")
-    if not place:
+    if not location:
         raise ConfigError(f"{_shown(url)} names no place: expected {form}")
-    return place, split_query(query, _shown(url))
+    return location, split_query(query, _shown(url))
 
 
 def split_query(query: str, where: str) -> dict[str, str]:
@@ -125,5 +125,5 @@ def split_query(query: str, where: str) -> dict[str, str]:
 
 def _shown(url: str) -> str:
     """Return a URL without the parts that may be a password: option values, and the text before an @."""
-    place = url.partition("?")[0]
-    return repr(place if "@" not in place else place.partition(":")[0] + ":…")
+    base_url = url.partition("?")[0]
+    return repr(base_url if "@" not in base_url else base_url.partition(":")[0] + ":…")

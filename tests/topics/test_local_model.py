@@ -56,7 +56,7 @@ class Model:
     def __init__(self) -> None:
         self.ids: list[str] = []
         self.groups = {name: Group() for name in GROUPS}
-        self.deaths = 0
+        self.dead_letters = 0
 
     def next(self, group: Group, limit: int, now: float, share: int) -> list[tuple[str | int, int]]:
         ready = [place for place, lease in group.leases.items() if lease.ready_at <= now]
@@ -151,8 +151,8 @@ class LocalTopicMachine(RuleBasedStateMachine):
         assert self.topic.dead_letter(group, [message], "why") == (place is not None)
         if place is not None:
             self.model.drop(model, place)
-            self.model.deaths += 1
-            model.dead[self.model.deaths] = (message.id, message.body)
+            self.model.dead_letters += 1
+            model.dead[self.model.dead_letters] = (message.id, message.body)
 
     @rule(group=groups, limit=st.none() | st.integers(0, 3), ends=st.sampled_from("0123456789"))
     def redrive(self, group: str, limit: int | None, ends: str) -> None:

@@ -58,10 +58,10 @@ def test_text_that_sqs_takes_travels_as_it_is(text: str) -> None:
 @given(NAMES, st.binary(max_size=50), st.none() | NAMES)
 def test_a_message_that_is_packed_and_unpacked_is_the_same(id: str, body: bytes, key: str | None) -> None:
     packing = Packing("orders", "topic orders", None)
-    parcel = packing.pack(id, body, key)
-    received = packing.unpack(raw(parcel.text, parcel.attributes))
+    encoded = packing.pack(id, body, key)
+    received = packing.unpack(raw(encoded.text, encoded.attributes))
     assert (received.id, received.body, received.key) == (id, body, key)
-    assert packing.repack(received, read_receipt(received)) == parcel
+    assert packing.repack(received, read_receipt(received)) == encoded
 
 
 @pytest.mark.parametrize("name", ["", "a\0", "\r", "\udcff", "\ufffe"])
@@ -83,8 +83,8 @@ def test_whatever_others_send_is_read_and_can_be_set_aside(text: str, values: di
         name: {"DataType": "String", "StringValue": value} for name, value in values.items() if value.isalnum()
     }
     received = packing.unpack(raw(text, attributes))
-    parcel = packing.repack(received, read_receipt(received))
-    assert packing.unpack(raw(parcel.text, parcel.attributes)).body == received.body
+    encoded = packing.repack(received, read_receipt(received))
+    assert packing.unpack(raw(encoded.text, encoded.attributes)).body == received.body
 
 
 def test_a_message_of_others_has_the_id_of_its_event(packing: Packing) -> None:
@@ -144,15 +144,15 @@ class TestSns:
         assert (received.id, received.body) == (event.header.id, encode(event))
 
     def test_attributes_in_it_are_those_of_the_message(self, packing: Packing) -> None:
-        parcel = packing.pack("LG1", b"\0", "k")
-        inside = {n: {"Type": a["DataType"], "Value": a["StringValue"]} for n, a in parcel.attributes.items()}
-        received = packing.unpack(raw(self.envelope(parcel.text, MessageAttributes=inside)))
+        encoded = packing.pack("LG1", b"\0", "k")
+        inside = {n: {"Type": a["DataType"], "Value": a["StringValue"]} for n, a in encoded.attributes.items()}
+        received = packing.unpack(raw(self.envelope(encoded.text, MessageAttributes=inside)))
         assert (received.id, received.body, received.key) == ("LG1", b"\0", "k")
 
     def test_what_balog_published_is_never_taken_out_of_anything(self, packing: Packing) -> None:
         body = self.envelope("hello").encode()
-        parcel = packing.pack("m1", body, None)
-        assert packing.unpack(raw(parcel.text, parcel.attributes)).body == body
+        encoded = packing.pack("m1", body, None)
+        assert packing.unpack(raw(encoded.text, encoded.attributes)).body == body
 
     @pytest.mark.parametrize(
         "text",

@@ -359,13 +359,13 @@ class TestOneOrTheOther:
         stub.add_response("get_queue_url", {"QueueUrl": self.DEAD})
         stub.add_response("get_queue_attributes", {"Attributes": attributes})
 
-    def test_a_message_that_can_not_be_buried_stays(self, stub: Stubber, topic: SqsTopic) -> None:
+    def test_a_message_that_can_not_be_dead_lettered_stays(self, stub: Stubber, topic: SqsTopic) -> None:
         self.find_dead_queue(stub, [], {})
         stub.add_client_error("send_message_batch", "ServiceUnavailable", "", 503)
         with pytest.raises(TopicError, match="ServiceUnavailable"):
             topic.dead_letter("g", held("a"), "why")  # and no delete_message_batch
 
-    def test_what_is_buried_in_one_call_is_deleted_from_its_queue_and_only_that(
+    def test_what_is_dead_lettered_in_one_call_is_deleted_from_its_queue_and_only_that(
         self, stub: Stubber, topic: SqsTopic
     ) -> None:
         self.find_dead_queue(stub, [failed(1, "MessageNotInflight")], {})
@@ -376,7 +376,7 @@ class TestOneOrTheOther:
         assert topic.dead_letter_each("g", given_up) == 2
 
     @pytest.mark.parametrize(("size", "names"), [(4096, []), (3900, ["balog.topic", "balog.group", "balog.attempts"])])
-    def test_what_others_sent_and_fills_its_queue_is_buried_with_what_fits(
+    def test_what_others_sent_and_fills_its_queue_is_dead_lettered_with_what_fits(
         self, stub: Stubber, size: int, names: list[str]
     ) -> None:
         self.find_dead_queue(stub, [], {"MaximumMessageSize": "4096"})

@@ -41,8 +41,8 @@ class KafkaTopics(Topics):
 
     def names(self) -> list[str]:
         """List the topics that exist, sorted; without internal ones, and without dead letters and retries of groups."""
-        found = self._clients.topics(self.url)
-        return sorted(name for name in found if not name.startswith("__") and not name.endswith((DEAD, RETRY)))
+        topics = self._clients.topics(self.url)
+        return sorted(name for name in topics if not name.startswith("__") and not name.endswith((DEAD, RETRY)))
 
     def close(self) -> None:
         """Leave all groups and close all connections; a later use opens them again."""

@@ -173,9 +173,9 @@ class Clients:
                 self._renew_admin()
                 answer = question()
         except KafkaException as error:
-            found = self.explain(error, where, topic=topic, group=group)
+            topic_error = self.explain(error, where, topic=topic, group=group)
             self._renew_admin()
-            raise found from None
+            raise topic_error from None
         finally:
             slow.cancel()
             with self._counting:
@@ -200,17 +200,17 @@ class Clients:
 
     def topics(self, where: str) -> dict[str, int]:
         """Return the topics of the cluster with their numbers of partitions."""
-        found = self.ask(where, lambda: self.lookup.list_topics(timeout=REQUEST_TIMEOUT))
-        return {name: len(topic.partitions) for name, topic in found.topics.items() if topic.error is None}
+        metadata = self.ask(where, lambda: self.lookup.list_topics(timeout=REQUEST_TIMEOUT))
+        return {name: len(topic.partitions) for name, topic in metadata.topics.items() if topic.error is None}
 
     def partitions(self, topic: str, where: str) -> int:
         """Return the number of a topic's partitions; 0 if the topic does not exist."""
-        found = self.ask(where, lambda: self.lookup.list_topics(topic, timeout=REQUEST_TIMEOUT)).topics[topic]
-        if found.error is not None:
-            if is_missing(found.error):
+        metadata = self.ask(where, lambda: self.lookup.list_topics(topic, timeout=REQUEST_TIMEOUT)).topics[topic]
+        if metadata.error is not None:
+            if is_missing(metadata.error):
                 return 0
-            raise explain(found.error, where, topic=topic)
-        return len(found.partitions)
+            raise explain(metadata.error, where, topic=topic)
+        return len(metadata.partitions)
 
     def bounds(self, topic: str, partitions: Iterable[int], where: str) -> dict[int, tuple[int, int]]:
         """Return the first offset of each partition, and the one after its last."""
@@ -218,7 +218,7 @@ class Clients:
 
         def ends(spec: Any) -> dict[int, int]:
             answers = self.admin.list_offsets(dict.fromkeys(wanted, spec), request_timeout=REQUEST_TIMEOUT)
-            return {one.partition: answer.result().offset for one, answer in answers.items()}
+            return {partition.partition: answer.result().offset for partition, answer in answers.items()}
 
         def question() -> dict[int, tuple[int, int]]:
             first, last = ends(OffsetSpec.earliest()), ends(OffsetSpec.latest())  # type: ignore[no-untyped-call]
@@ -230,13 +230,13 @@ class Clients:
         """Create a topic unless it exists; without ``config`` if the cluster rejects it."""
         refused = (KafkaError.INVALID_CONFIG, KafkaError.POLICY_VIOLATION)
         try:
-            made = NewTopic(topic, num_partitions=partitions, replication_factor=replication, config=config)
-            self.admin.create_topics([made], request_timeout=REQUEST_TIMEOUT)[topic].result()
+            new_topic = NewTopic(topic, num_partitions=partitions, replication_factor=replication, config=config)
+            self.admin.create_topics([new_topic], request_timeout=REQUEST_TIMEOUT)[topic].result()
         except KafkaException as error:
-            found = as_kafka_error(error)
-            if found is not None and found.code() == KafkaError.TOPIC_ALREADY_EXISTS:
+            kafka_error = as_kafka_error(error)
+            if kafka_error is not None and kafka_error.code() == KafkaError.TOPIC_ALREADY_EXISTS:
                 return
-            if not (config and found is not None and found.code() in refused):
+            if not (config and kafka_error is not None and kafka_error.code() in refused):
                 raise self.explain(error, where, topic=topic, operation="CREATE") from None
             self.make_topic(topic, partitions, replication, {}, where)
 
@@ -254,8 +254,8 @@ def check_settings(settings: Settings) -> None:
             with _making:
                 client: Any = AdminClient(config) if "acks" in config else Consumer(config)
         except KafkaException as error:
-            found = as_kafka_error(error)
-            reason = " ".join(str(found.str() if found else error).split())
+            kafka_error = as_kafka_error(error)
+            reason = " ".join(str(kafka_error.str() if kafka_error else error).split())
             for secret in (value for name, value in settings.client.items() if value and name in SECRETS):
                 reason = reason.replace(secret, "…")
             raise ConfigError(f"kafka:{settings.servers:.100}: {reason[:300]}") from None

@@ -123,7 +123,7 @@ class CommitQueue:
             with self.changed:
                 for partition, _ in changed:
                     partition.dirty = True
-            found = as_kafka_error(error)
-            if found is not None and is_fenced(found):
-                raise FencedError(found) from None
+            kafka_error = as_kafka_error(error)
+            if kafka_error is not None and is_fenced(kafka_error):
+                raise FencedError(kafka_error) from None
             raise self.explain(error) from None

@@ -44,7 +44,7 @@ class DelayedRetries:
             return False
         epoch = time.time() - now
         with self.changed:
-            leaving = [held for one in self.partitions.values() for held in self._in_the_way(one)][:_AT_ONCE]
+            leaving = [held for assigned in self.partitions.values() for held in self._in_the_way(assigned)][:_AT_ONCE]
             for held in leaving:
                 held.settling = True
         if not leaving:

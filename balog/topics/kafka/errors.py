@@ -59,8 +59,8 @@ _AWAY = {
 
 def as_kafka_error(error: BaseException) -> KafkaError | None:
     """Return the KafkaError in an exception, if it is one of the client's."""
-    found = error.args[0] if isinstance(error, KafkaException) and error.args else None
-    return found if isinstance(found, KafkaError) else None
+    argument = error.args[0] if isinstance(error, KafkaException) and error.args else None
+    return argument if isinstance(argument, KafkaError) else None
 
 
 def is_missing(error: KafkaError) -> bool:
@@ -75,8 +75,8 @@ def is_fenced(error: KafkaError) -> bool:
 
 def is_stale(error: BaseException) -> bool:
     """Return whether the error means that the client knows former leaders of partitions, such as before a restart."""
-    found = as_kafka_error(error)
-    return found is not None and found.code() in _STALE
+    kafka_error = as_kafka_error(error)
+    return kafka_error is not None and kafka_error.code() in _STALE
 
 
 def is_denied(error: KafkaError) -> bool:

@@ -78,14 +78,14 @@ class Fetcher:
             return []
         self._nap = _NAPS[0]
         records = [record] if full else [record, *self.consumer.consume(_BATCH - 1, 0)]
-        read = [(one, self._read(one)) for one in records]
+        read = [(fetched, self._read(fetched)) for fetched in records]
         others: list[Record] = []
         with self.changed:
-            for one, message in read:
+            for fetched, message in read:
                 if message is not None:
                     self.hold(*message)
                 else:
-                    self._note(one, others)
+                    self._note(fetched, others)
             self.changed.notify_all()
             if full and not is_wanted():
                 self.changed.wait(_POLL)

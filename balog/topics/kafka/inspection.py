@@ -41,7 +41,7 @@ class Pending(NamedTuple):
     def __add__(self, other: object) -> Pending:
         if not isinstance(other, Pending):
             return NotImplemented
-        return Pending(*(one + two for one, two in zip(self, other)))
+        return Pending(*(left + right for left, right in zip(self, other)))
 
 
 def pending(clients: Clients, log: Log, group: str, member: GroupMember | None, where: str) -> Pending:
@@ -60,10 +60,10 @@ def pending(clients: Clients, log: Log, group: str, member: GroupMember | None, 
     if not rest:
         return total
     busy: bool | None = None
-    for one in _committed(clients, log, group, where, rest):
-        start, end = log.bounds[one.partition]
-        offset = one.offset if one.offset >= 0 else start
-        progress = decode(offset, one.metadata)
+    for commit in _committed(clients, log, group, where, rest):
+        start, end = log.bounds[commit.partition]
+        offset = commit.offset if commit.offset >= 0 else start
+        progress = decode(offset, commit.metadata)
         handed = progress.handed if progress is not None else offset
         again = sum(start <= there < end for there in progress.unsettled) if progress is not None else 0
         if again and busy is None:
@@ -78,17 +78,17 @@ def groups(clients: Clients, log: Log, where: str) -> list[str]:
     listed = clients.ask(where, clients.admin.list_consumer_groups(request_timeout=REQUEST_TIMEOUT).result)
     wanted = [TopicPartition(log.topic, number) for number in log.bounds]
     answers = {
-        one.group_id: clients.admin.list_consumer_group_offsets(
-            [ConsumerGroupTopicPartitions(one.group_id, wanted)], request_timeout=REQUEST_TIMEOUT
-        )[one.group_id]
-        for one in listed.valid
+        group.group_id: clients.admin.list_consumer_group_offsets(
+            [ConsumerGroupTopicPartitions(group.group_id, wanted)], request_timeout=REQUEST_TIMEOUT
+        )[group.group_id]
+        for group in listed.valid
     }
-    found = []
+    names = []
     for name, answer in answers.items():
         committed = clients.ask(where, answer.result, group=name).topic_partitions or []
-        if any(one.offset >= 0 for one in committed):
-            found.append(name)
-    return sorted(found)
+        if any(partition.offset >= 0 for partition in committed):
+            names.append(name)
+    return sorted(names)
 
 
 def peek(clients: Clients, log: Log, limit: int, where: str, *, newest: bool) -> list[Received]:
@@ -120,8 +120,8 @@ def _published(message: Received) -> float:
 
 def last_replay(clients: Clients, log: Log, group: str, where: str) -> int:
     """Return the number of a group's last replay from its commits; 0 without a replay."""
-    found = [decode(max(one.offset, 0), one.metadata) for one in _committed(clients, log, group, where)]
-    return max([progress.replay for progress in found if progress is not None], default=0)
+    decoded = [decode(max(commit.offset, 0), commit.metadata) for commit in _committed(clients, log, group, where)]
+    return max([progress.replay for progress in decoded if progress is not None], default=0)
 
 
 def seek(
@@ -138,11 +138,11 @@ def seek(
     """
     progress: dict[int, CommittedProgress] = {}
     if to == "stay":
-        for one in _committed(clients, log, group, where):
-            if one.offset >= 0:
-                found = decode(one.offset, one.metadata) or CommittedProgress(one.offset, one.offset, {})
-                progress[one.partition] = found._replace(replay=replay)
-        offsets = {number: found.commit for number, found in progress.items()}
+        for commit in _committed(clients, log, group, where):
+            if commit.offset >= 0:
+                decoded = decode(commit.offset, commit.metadata) or CommittedProgress(commit.offset, commit.offset, {})
+                progress[commit.partition] = decoded._replace(replay=replay)
+        offsets = {number: reached.commit for number, reached in progress.items()}
     elif to == "earliest":
         offsets = {number: start for number, (start, _) in log.bounds.items()}
     elif to == "latest":
@@ -150,7 +150,7 @@ def seek(
     else:
         wanted = [TopicPartition(log.topic, number, max(0, int(to * 1000))) for number in log.bounds]
         times = clients.ask(where, lambda: clients.lookup.offsets_for_times(wanted, timeout=REQUEST_TIMEOUT))
-        offsets = {one.partition: one.offset if one.offset >= 0 else log.bounds[one.partition][1] for one in times}
+        offsets = {each.partition: each.offset if each.offset >= 0 else log.bounds[each.partition][1] for each in times}
     if not offsets:
         return
     places = []
@@ -160,12 +160,12 @@ def seek(
     changes = [ConsumerGroupTopicPartitions(group, places)]
     try:
         done = clients.admin.alter_consumer_group_offsets(changes, request_timeout=REQUEST_TIMEOUT)[group].result()
-        for one in done.topic_partitions or []:
-            if one.error is not None:
-                raise KafkaException(one.error)
+        for partition in done.topic_partitions or []:
+            if partition.error is not None:
+                raise KafkaException(partition.error)
     except KafkaException as error:
-        found_error = as_kafka_error(error)
-        if found_error is not None and found_error.code() in (
+        kafka_error = as_kafka_error(error)
+        if kafka_error is not None and kafka_error.code() in (
             KafkaError.NON_EMPTY_GROUP,
             KafkaError.UNKNOWN_MEMBER_ID,
             KafkaError.REBALANCE_IN_PROGRESS,

@@ -116,31 +116,31 @@ class GroupMember(Membership):
             write: called with the messages before a commit passes them; if it raises, they stay unsettled.
         """
         with self._changed:
-            found = []
+            messages = []
             for message in received:
                 held = self._deliveries.find(message.receipt)
                 if held is not None:
                     held.settling = True
-                    found.append(held)
-        if not found:
+                    messages.append(held)
+        if not messages:
             return 0
         try:
             if write is not None:
-                write(found)
+                write(messages)
             with self._changed:
-                for held in found:
+                for held in messages:
                     held.settled = True
                     held.partition.dirty = True
-            self._commit_with_retries(found)
+            self._commit_with_retries(messages)
         except BaseException:
             with self._changed:
-                for held in found:
+                for held in messages:
                     held.settling = held.settled = False
                     held.partition.dirty = True
                     self._deliveries.push(held)
             raise
         with self._changed:
-            owned = [held for held in found if self._deliveries.is_held(held)]
+            owned = [held for held in messages if self._deliveries.is_held(held)]
             for held in owned:
                 held.partition.settle(held)
             self._fetcher.wake()
@@ -151,23 +151,23 @@ class GroupMember(Membership):
         """Release messages, to be delivered again after ``delay`` seconds."""
         with self._changed:
             ready_at = time.monotonic() + delay
-            found = [held for message in received if (held := self._deliveries.find(message.receipt)) is not None]
-            for held in found:
+            messages = [held for message in received if (held := self._deliveries.find(message.receipt)) is not None]
+            for held in messages:
                 held.partition.take_back(held, ready_at, attempted=attempted)
                 self._deliveries.push(held)
             self._changed.notify_all()
-        return len(found)
+        return len(messages)
 
     def extend(self, received: Sequence[Received], lease: float) -> int:
         """Extend leases to ``lease`` seconds from now."""
         with self._changed:
             until = time.monotonic() + lease
-            found = [held for message in received if (held := self._deliveries.find(message.receipt)) is not None]
-            for held in found:
+            messages = [held for message in received if (held := self._deliveries.find(message.receipt)) is not None]
+            for held in messages:
                 if until < held.ready_at:
                     self._deliveries.push(held, until)
                 held.ready_at = until
-        return len(found)
+        return len(messages)
 
     def holds(self, received: Received) -> bool:
         """Return whether the message is this process's, and its partition stays."""
@@ -185,7 +185,7 @@ class GroupMember(Membership):
                 return self._commits.commit()
             except FencedError as fenced:
                 with self._changed:
-                    if not any(self._deliveries.is_held(one) for one in held):
+                    if not any(self._deliveries.is_held(message) for message in held):
                         return None
                     if time.monotonic() > deadline or not self.usable:
                         raise explain(fenced.error, self._where) from None

@@ -114,10 +114,10 @@ class Membership:
             raise TopicError(f"{self._where}: closed during a receive; try again")
 
     def _explain(self, error: Exception) -> TopicError:
-        found = as_kafka_error(error)
-        if found is None:
+        kafka_error = as_kafka_error(error)
+        if kafka_error is None:
             return TopicError(f"{self._where}: {type(error).__name__}: {error}")
-        return explain(found, self._where, self._denied, group=self._group)
+        return explain(kafka_error, self._where, self._denied, group=self._group)
 
     # -- the thread -----------------------------------------------------------------------------------------------
 
@@ -181,20 +181,20 @@ class Membership:
         self._on_error(error)
 
     def _on_error(self, error: KafkaError) -> None:
-        found = explain(error, self._where)
+        topic_error = explain(error, self._where)
         if error.code() == KafkaError._ALL_BROKERS_DOWN:
             self._away = error
-        elif not found.retryable:
+        elif not topic_error.retryable:
             self._denied = error
-            self._break(found)
-        log.debug("%s", found)
+            self._break(topic_error)
+        log.debug("%s", topic_error)
 
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         with self._changed:
-            missing = [one for one in partitions if (one.topic, one.partition) not in self._partitions]
+            missing = [added for added in partitions if (added.topic, added.partition) not in self._partitions]
         committed = self._committed(consumer, missing)
-        owned = [resume_partition(one) for one in committed]
-        starts = [TopicPartition(one.topic, one.partition, one.offset) for one in committed]
+        owned = [resume_partition(commit) for commit in committed]
+        starts = [TopicPartition(commit.topic, commit.partition, commit.offset) for commit in committed]
         if starts:
             consumer.incremental_assign(starts)
         with self._changed:
@@ -219,7 +219,7 @@ class Membership:
     def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         """Wait for messages in flight, commit, and give up the partitions."""
         with self._changed:
-            leaving = [found for one in partitions if (found := self._partitions.get((one.topic, one.partition)))]
+            leaving = [owned for lost in partitions if (owned := self._partitions.get((lost.topic, lost.partition)))]
             for partition in leaving:
                 partition.draining = True
         deadline = time.monotonic() + DRAIN
@@ -239,8 +239,8 @@ class Membership:
 
     def _give_up(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         with self._changed:
-            for one in partitions:
-                self._partitions.pop((one.topic, one.partition), None)
+            for partition in partitions:
+                self._partitions.pop((partition.topic, partition.partition), None)
             self._changed.notify_all()
         if partitions:
             consumer.incremental_unassign(partitions)

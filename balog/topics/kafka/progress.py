@@ -70,9 +70,9 @@ def decode(commit: int, text: str | None) -> CommittedProgress | None:
     """Decode a commit's metadata; None if balog did not write it."""
     if not text or not text.startswith(_PREFIX):
         return None
-    found = _REPLAY.match(text)
+    match = _REPLAY.match(text)
     try:
-        packed = base64.b64decode(text[found.end() if found else len(_PREFIX) :], validate=True)
+        packed = base64.b64decode(text[match.end() if match else len(_PREFIX) :], validate=True)
         inflate = zlib.decompressobj()
         numbers = _read_numbers(inflate.decompress(packed, _MAX_BYTES))
         length = next(numbers)
@@ -89,7 +89,7 @@ def decode(commit: int, text: str | None) -> CommittedProgress | None:
             offset += run
     except (ValueError, binascii.Error, zlib.error, StopIteration, RuntimeError):
         return None
-    return CommittedProgress(commit, commit + length, unsettled, int(found[1]) if found else 0)
+    return CommittedProgress(commit, commit + length, unsettled, int(match[1]) if match else 0)
 
 
 def _runs(progress: CommittedProgress) -> Iterator[tuple[int, int, int]]:

@@ -95,18 +95,18 @@ def dead_letter_headers(
 
 def read_headers(record: Record) -> dict[str, str]:
     """Return balog's headers; the last one if a name repeats."""
-    found: dict[str, str] = {}
+    headers: dict[str, str] = {}
     pairs: Any = record.headers() or ()
     for name, value in pairs:
         if name.startswith("balog-") and value is not None:
-            found[name] = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
-    return found
+            headers[name] = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+    return headers
 
 
 def read_id(record: Record, headers: dict[str, str]) -> str:
     """Return a record's id: its header's, else that of the event in it, else ``topic-partition-offset``."""
-    found = headers.get(ID)
-    return found if found else _event_id(record.value() or b"") or origin_of(record)
+    header_id = headers.get(ID)
+    return header_id if header_id else _event_id(record.value() or b"") or origin_of(record)
 
 
 def origin_of(record: Record) -> str:
@@ -152,8 +152,8 @@ def delay_of(record: Record, headers: dict[str, str], now: float) -> float:
 
 def generation_of(headers: dict[str, str]) -> Generation:
     """Return the generation of a message in the retry topic; the first one without a header."""
-    found = _GENERATION.fullmatch(headers.get(GENERATION, ""))
-    return Generation(int(found[1]), int(found[2])) if found else Generation()
+    match = _GENERATION.fullmatch(headers.get(GENERATION, ""))
+    return Generation(int(match[1]), int(match[2])) if match else Generation()
 
 
 def new_number(last: int = 0) -> int:

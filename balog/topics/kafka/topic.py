@@ -140,10 +140,10 @@ class KafkaTopic(Topic):
         if member is None:
             return 0
         dead_letters = self._dead(group)
-        why = {one.received.receipt: one for one in given_up}
+        why = {failure.received.receipt: failure for failure in given_up}
         return member.settle(
-            [one.received for one in given_up],
-            lambda held: dead_letters.write([(one, why[member.receipt(one)]) for one in held]),
+            [failure.received for failure in given_up],
+            lambda held: dead_letters.write([(message, why[member.receipt(message)]) for message in held]),
         )
 
     def _move(self, group: str, leaving: Sequence[tuple[FetchedMessage, float]]) -> None:
@@ -216,8 +216,8 @@ class KafkaTopic(Topic):
         log = self._log()
         self._clients.leave(self.name, group)
         retries = self._retry_log(group)
-        logs = [one for one in (log, retries) if one is not None]
-        replay = max(inspection.last_replay(self._clients, one, group, self._where) for one in logs)
+        logs = [topic_log for topic_log in (log, retries) if topic_log is not None]
+        replay = max(inspection.last_replay(self._clients, topic_log, group, self._where) for topic_log in logs)
         if to != "latest":
             replay = new_number(replay)
         inspection.seek(self._clients, log, group, to, replay, self._where)

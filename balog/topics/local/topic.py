@@ -85,7 +85,7 @@ class LocalTopic(Topic):
         with self._file.write(create=True) as connection:
             before = connection.total_changes
             for rows, insert in _inserts(messages):
-                connection.execute(insert, [part for one in rows for part in (one.id, now, one.key, bytes(one.body))])
+                connection.execute(insert, [part for row in rows for part in (row.id, now, row.key, bytes(row.body))])
             stored = connection.total_changes - before
             if not with_ids or stored == len(messages):
                 return stored, set()
@@ -174,7 +174,7 @@ class LocalTopic(Topic):
             return 0
         with self._file.write() as connection:
             now = self._clock()
-            return sum(tables.store_dead_letter(connection, group, one, now) for one in given_up)
+            return sum(tables.store_dead_letter(connection, group, failure, now) for failure in given_up)
 
     def redrive(self, group: str, decide: Callable[[DeadLetter], bytes | None], limit: int | None = None) -> int:
         """Redrive dead letters to their group, each in its own transaction."""

@@ -75,8 +75,8 @@ class ClaimCheck:
     """
 
     def __init__(self, account: Account, url: str) -> None:
-        scheme, _, place = url.partition("://")
-        bucket, _, prefix = place.partition("/")
+        scheme, _, location = url.partition("://")
+        bucket, _, prefix = location.partition("/")
         if scheme != "s3" or not bucket or "@" in bucket or "?" in url:
             raise ConfigError("claim_check is not s3://BUCKET/PREFIX")
         self.url = url
@@ -106,23 +106,23 @@ class ClaimCheck:
             raise Lost(f"its body is in the bucket {pointer.s3BucketName!r:.80}, and only {self.bucket} is read")
         if not _is_key(pointer.s3Key):
             raise Lost(f"its body is said to be at {pointer.s3Key!r:.80}, which is no key of an object")
-        place = f"s3://{self.bucket}/{pointer.s3Key:.200}"
+        url = f"s3://{self.bucket}/{pointer.s3Key:.200}"
         try:
             answer = self._call("get_object", where, Key=pointer.s3Key)
         except AwsError as error:
             if error.retryable or error.code in _OF_THE_BUCKET or not 400 <= error.status < 500:
                 raise
             if error.status == 404:
-                raise Lost(f"its body is no longer at {place}, or never was") from None
+                raise Lost(f"its body is no longer at {url}, or never was") from None
             reply = f"S3 says {error.code or error.status}"
-            raise Lost(f"its body at {place} may not be read, or is not there: {reply}", certain=False) from None
+            raise Lost(f"its body at {url} may not be read, or is not there: {reply}", certain=False) from None
         if answer["ContentLength"] > MAX_BODY_BYTES:
             answer["Body"].close()
-            raise Lost(f"its body at {place} has {answer['ContentLength']} bytes; at most {MAX_BODY_BYTES} are read")
+            raise Lost(f"its body at {url} has {answer['ContentLength']} bytes; at most {MAX_BODY_BYTES} are read")
         try:
             return str(self._account.read(answer["Body"], "s3", where), "utf-8")
         except UnicodeDecodeError:
-            raise Lost(f"its body at {place} is not UTF-8 text") from None
+            raise Lost(f"its body at {url} is not UTF-8 text") from None
 
     def drop(self, key: str, where: str) -> None:
         """Delete a body. A failure is only logged, because the message is already deleted."""

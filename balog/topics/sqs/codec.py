@@ -40,7 +40,7 @@ _REFUSED = re.compile(rb"[\x00-\x08\x0b-\x1f]|\xef\xbf[\xbe\xbf]")
 _REFUSED_TEXT = re.compile("[\x00-\x08\x0b-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
-class Parcel(Struct, frozen=True):
+class SqsMessage(Struct, frozen=True):
     """An encoded message: the text of its body and its attributes."""
 
     text: str
@@ -110,7 +110,7 @@ def text_attribute(what: str, value: str) -> dict[str, str]:
 
 def lossy_attribute(value: str, limit: int) -> dict[str, str] | None:
     """Return a message attribute of a readable text, cut to ``limit`` bytes; None for an empty text."""
-    printable = _REFUSED_TEXT.sub(lambda found: found[0].encode("unicode_escape").decode(), value)
+    printable = _REFUSED_TEXT.sub(lambda match: match[0].encode("unicode_escape").decode(), value)
     cut = printable.encode()[:limit].decode("utf-8", "ignore")
     return _string(cut) if cut else None
 
@@ -147,9 +147,9 @@ def unwrap(text: str, attributes: Attributes) -> tuple[str, Attributes, str | No
     if envelope.Type != "Notification":
         return text, attributes, None
     published = {
-        name: {"DataType": one.get("Type", "String"), "StringValue": one["Value"]}
-        for name, one in envelope.MessageAttributes.items()
-        if _is_text(one.get("Value", ""))
+        name: {"DataType": attribute.get("Type", "String"), "StringValue": attribute["Value"]}
+        for name, attribute in envelope.MessageAttributes.items()
+        if _is_text(attribute.get("Value", ""))
     }
     return envelope.Message, published, envelope.MessageId if _is_text(envelope.MessageId) else None
 

@@ -12,7 +12,7 @@ from typing import Any
 from balog.common.errors import TopicError
 from balog.topics.base import DeadLetter, GivenUp
 from balog.topics.sqs.account import Account
-from balog.topics.sqs.codec import Parcel, lossy_attribute, number_attribute, read_attribute
+from balog.topics.sqs.codec import SqsMessage, lossy_attribute, number_attribute, read_attribute
 from balog.topics.sqs.packing import Packing, read_receipt
 from balog.topics.sqs.queue import OutgoingMessage, Queue
 
@@ -65,7 +65,7 @@ class DeadQueue:
             self._known = Queue(self.account, name, f"{self.source.label}, dead letters in {name}")
         return self._known
 
-    def bury(self, group: str, dead: Sequence[tuple[Parcel, GivenUp, str]]) -> None:
+    def send(self, group: str, dead: Sequence[tuple[SqsMessage, GivenUp, str]]) -> None:
         """Send messages of a group with their failures, cut to the queue's limit.
 
         Args:
@@ -80,7 +80,7 @@ class DeadQueue:
         limit = queue.max_bytes()
         # Each has a group of its own: in a FIFO queue, no dead letter blocks another.
         queue.send(
-            [OutgoingMessage(self._inscribe(parcel, group, why, limit), unique, unique) for parcel, why, unique in dead]
+            [OutgoingMessage(self._inscribe(entry, group, why, limit), unique, unique) for entry, why, unique in dead]
         )
 
     def count(self) -> int:
@@ -111,7 +111,7 @@ class DeadQueue:
             token=str(raw["MessageId"]),
         )
 
-    def _inscribe(self, parcel: Parcel, group: str, why: GivenUp, limit: int) -> Parcel:
+    def _inscribe(self, message: SqsMessage, group: str, why: GivenUp, limit: int) -> SqsMessage:
         fields = {
             _TOPIC: lossy_attribute(self.source.name, _MAX_NAME),
             _GROUP: lossy_attribute(group, _SHORT_REASON_BYTES),
@@ -120,18 +120,18 @@ class DeadQueue:
             _CONSUMERS: lossy_attribute(_join(why.consumers), _CONSUMERS_BYTES),
             _TRACEBACK: lossy_attribute(why.traceback, _TRACEBACK_BYTES),
         }
-        whole = self.packing.fit(_with(parcel, fields), limit)
+        whole = self.packing.fit(_with(message, fields), limit)
         if whole.size <= limit:
             return whole
-        bare = Parcel(whole.text, {name: value for name, value in whole.attributes.items() if name not in fields})
+        bare = SqsMessage(whole.text, {name: value for name, value in whole.attributes.items() if name not in fields})
         reason = lossy_attribute(why.reason, _SHORT_REASON_BYTES)
         for attributes in ({**fields, _REASON: reason, _CONSUMERS: None, _TRACEBACK: None}, {}):
             tried = _with(bare, attributes)
             if tried.size <= limit:
                 return tried
-        squeezed = self.packing.squeeze(bare, limit)
-        if squeezed.size <= limit:
-            return squeezed
+        compacted = self.packing.compact(bare, limit)
+        if compacted.size <= limit:
+            return compacted
         raise TopicError(
             f"{self.source.label}: a message of {bare.size} bytes does not fit its dead-letter queue, which takes "
             f"{limit}; raise that queue's MaximumMessageSize or set claim_check",
@@ -139,9 +139,9 @@ class DeadQueue:
         )
 
 
-def _with(parcel: Parcel, attributes: dict[str, dict[str, str] | None]) -> Parcel:
+def _with(message: SqsMessage, attributes: dict[str, dict[str, str] | None]) -> SqsMessage:
     present = {name: value for name, value in attributes.items() if value is not None}
-    return Parcel(parcel.text, {**parcel.attributes, **present})
+    return SqsMessage(message.text, {**message.attributes, **present})
 
 
 def _join(names: tuple[str, ...]) -> str:

@@ -1,4 +1,4 @@
-"""Convert messages to parcels of a queue and back, with large bodies in S3."""
+"""Convert messages to SQS messages and back, with large bodies in S3."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from balog.common.errors import MessageError, TopicError
 from balog.topics.base import Generation, Received
 from balog.topics.sqs import codec
 from balog.topics.sqs.claim_check import MAX_BODY_BYTES, ClaimCheck, Lost, Pointer, read_pointer, write_pointer
-from balog.topics.sqs.codec import Attributes, Parcel, read_attribute
+from balog.topics.sqs.codec import Attributes, SqsMessage, read_attribute
 
 _NO_KEY = "balog"
 """The message group of messages without a key: their order is kept, too."""
@@ -81,8 +81,8 @@ class Packing:
     label: str
     claims: ClaimCheck | None
 
-    def pack(self, id: str, body: bytes, key: str | None) -> Parcel:
-        """Return the parcel of a message of any size.
+    def pack(self, id: str, body: bytes, key: str | None) -> SqsMessage:
+        """Return the SQS message for a message of any size.
 
         Raises:
             TopicError: SQS can't transport the id or key.
@@ -91,18 +91,18 @@ class Packing:
         attributes[codec.ID] = codec.text_attribute("message id", id)
         if key:
             attributes[codec.KEY] = codec.text_attribute("message key", key)
-        return Parcel(text, attributes)
+        return SqsMessage(text, attributes)
 
-    def check(self, parcel: Parcel, limit: int) -> None:
-        """Check that a parcel can be sent to a queue with a limit of ``limit`` bytes.
+    def check(self, message: SqsMessage, limit: int) -> None:
+        """Check that a message can be sent to a queue with a limit of ``limit`` bytes.
 
         Raises:
-            MessageError: the parcel is too large.
+            MessageError: the message is too large.
         """
-        size = parcel.size
+        size = message.size
         if size <= limit:
             return
-        who = f"{self.label}: message {read_attribute(parcel.attributes, codec.ID)}"
+        who = f"{self.label}: message {read_attribute(message.attributes, codec.ID)}"
         if self.claims is None:
             raise MessageError(
                 f"{who} has {size} bytes and the queue takes {limit}; open the topics with claim_check=s3://BUCKET/PREFIX"
@@ -110,24 +110,24 @@ class Packing:
         if size > MAX_BODY_BYTES:
             raise MessageError(f"{who} has {size} bytes; at most {MAX_BODY_BYTES} can be sent")
 
-    def fit(self, parcel: Parcel, limit: int) -> Parcel:
-        """Return the parcel, or one with a pointer to its body in S3.
+    def fit(self, message: SqsMessage, limit: int) -> SqsMessage:
+        """Return the message, or one with a pointer to its body in S3.
 
         Raises:
             TopicError: S3 rejected it or is out of reach.
         """
-        if self.claims is None or parcel.size <= limit or codec.claim_size(parcel.attributes) is not None:
-            return parcel
-        pointer = self.claims.keep(self.queue, parcel.text, self.label)
-        size = codec.number_attribute(len(parcel.text.encode()))
-        return Parcel(write_pointer(pointer), {**parcel.attributes, codec.CLAIM_SIZE: size})
+        if self.claims is None or message.size <= limit or codec.claim_size(message.attributes) is not None:
+            return message
+        pointer = self.claims.keep(self.queue, message.text, self.label)
+        size = codec.number_attribute(len(message.text.encode()))
+        return SqsMessage(write_pointer(pointer), {**message.attributes, codec.CLAIM_SIZE: size})
 
-    def squeeze(self, parcel: Parcel, limit: int) -> Parcel:
-        """Return a parcel without its id and key if it is too large with them; messages of other senders have none."""
-        if parcel.size <= limit:
-            return parcel
+    def compact(self, message: SqsMessage, limit: int) -> SqsMessage:
+        """Return a message without its id and key if it is too large with them; messages of other senders have none."""
+        if message.size <= limit:
+            return message
         own = (codec.ID, codec.KEY)
-        return Parcel(parcel.text, {name: value for name, value in parcel.attributes.items() if name not in own})
+        return SqsMessage(message.text, {name: value for name, value in message.attributes.items() if name not in own})
 
     def unpack(self, raw: Mapping[str, Any], max_attempts: int = 0) -> Received:
         """Convert a received message of SQS.
@@ -186,17 +186,17 @@ class Packing:
             generation=Generation(0, int(redrive) if _REDRIVE.fullmatch(redrive) else 0),
         )
 
-    def repack(self, received: Received, receipt: Receipt) -> Parcel:
-        """Return the parcel of a received message for another queue; its body's object in S3 stays."""
-        parcel = self.pack(received.id, received.body, received.key)
+    def repack(self, received: Received, receipt: Receipt) -> SqsMessage:
+        """Return the SQS message to send a received one to another queue; its body's object in S3 stays."""
+        message = self.pack(received.id, received.body, received.key)
         if not (receipt.text or receipt.problem):
-            return parcel
-        attributes = {name: value for name, value in parcel.attributes.items() if name != codec.ENCODING}
+            return message
+        attributes = {name: value for name, value in message.attributes.items() if name != codec.ENCODING}
         if receipt.encoding:
             attributes[codec.ENCODING] = codec.text_attribute("encoding", receipt.encoding)
         if receipt.size:
             attributes[codec.CLAIM_SIZE] = codec.number_attribute(receipt.size)
-        return Parcel(receipt.text or received.body.decode("utf-8", "replace"), attributes)
+        return SqsMessage(receipt.text or received.body.decode("utf-8", "replace"), attributes)
 
     def drop(self, receipt: Receipt) -> None:
         """Delete the S3 object of a message that was deleted for good, if it has one."""

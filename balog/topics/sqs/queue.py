@@ -15,7 +15,7 @@ from balog.common.backoff import Backoff
 from balog.common.errors import MessageError, TopicError
 from balog.event.batches import split
 from balog.topics.sqs.account import Account
-from balog.topics.sqs.codec import Parcel
+from balog.topics.sqs.codec import SqsMessage
 from balog.topics.sqs.errors import AwsError, short_code
 
 MAX_LEASE = 12 * 3600
@@ -45,9 +45,9 @@ _STALE = frozenset({"InvalidParameterValue", "MessageNotInflight", "ReceiptHandl
 
 
 class OutgoingMessage(Struct, frozen=True):
-    """A parcel to send; ``group`` and ``unique`` (the deduplication id) are for FIFO queues."""
+    """A message to send; ``group`` and ``unique`` (the deduplication id) are for FIFO queues."""
 
-    parcel: Parcel
+    encoded: SqsMessage
     group: str
     unique: str
 
@@ -113,8 +113,8 @@ class Queue:
     def counts(self) -> tuple[int, int, int]:
         """Return SQS's approximate counts of messages that are ready, in flight and delayed, up to a minute old."""
         names = [f"ApproximateNumberOfMessages{kind}" for kind in ("", "NotVisible", "Delayed")]
-        found = self._ask_attributes(names)
-        ready, in_flight, delayed = (int(found.get(name, 0)) for name in names)
+        attributes = self._ask_attributes(names)
+        ready, in_flight, delayed = (int(attributes.get(name, 0)) for name in names)
         return ready, in_flight, delayed
 
     def receive(self, limit: int, wait: int, lease: float) -> list[dict[str, Any]]:
@@ -132,16 +132,16 @@ class Queue:
             AttributeNames=["ApproximateReceiveCount", "SentTimestamp", "MessageGroupId", "DeadLetterQueueSourceArn"],
             MessageAttributeNames=["All"],
         )
-        found: list[dict[str, Any]] = answer.get("Messages") or []
-        return found
+        messages: list[dict[str, Any]] = answer.get("Messages") or []
+        return messages
 
     def send(self, outgoing: Sequence[OutgoingMessage]) -> None:
-        """Send parcels in order, in batches of SQS's limits.
+        """Send messages in order, in batches of SQS's limits.
 
         Raises:
             AwsError: some were rejected; those before them are in the queue.
         """
-        for batch in split(outgoing, lambda one: one.parcel.size, _REQUEST_BYTES, ENTRIES):
+        for batch in split(outgoing, lambda message: message.encoded.size, _REQUEST_BYTES, ENTRIES):
             self._send(batch)
 
     def delete(self, handles: Sequence[str]) -> list[bool]:
@@ -162,9 +162,9 @@ class Queue:
         held: list[str] = []
         try:
             # With a wait, SQS asks all of its servers; without one, it may miss messages.
-            while found := self.receive(ENTRIES, 1, lease):
-                held += [raw["ReceiptHandle"] for raw in found]
-                fresh = [raw for raw in found if raw["MessageId"] not in seen]
+            while messages := self.receive(ENTRIES, 1, lease):
+                held += [raw["ReceiptHandle"] for raw in messages]
+                fresh = [raw for raw in messages if raw["MessageId"] not in seen]
                 if not fresh:  # the first ones are redelivered: all were seen
                     break
                 seen.update(raw["MessageId"] for raw in fresh)
@@ -175,10 +175,10 @@ class Queue:
 
     def _send(self, batch: list[OutgoingMessage]) -> None:
         entries: list[dict[str, Any]] = []
-        for one in batch:
-            entry: dict[str, Any] = {"MessageBody": one.parcel.text, "MessageAttributes": one.parcel.attributes}
+        for each in batch:
+            entry: dict[str, Any] = {"MessageBody": each.encoded.text, "MessageAttributes": each.encoded.attributes}
             if self.is_fifo:
-                entry.update(MessageGroupId=one.group, MessageDeduplicationId=one.unique)
+                entry.update(MessageGroupId=each.group, MessageDeduplicationId=each.unique)
             entries.append(entry)
         refused = self._batch("send_message_batch", entries)
         for code, text in refused.values():
@@ -230,8 +230,8 @@ class Queue:
         raise AwsError(f"{self.label}: {len(left)} of {len(entries)} messages not accepted: {last}; try again")
 
     def _ask_attributes(self, names: list[str]) -> dict[str, str]:
-        found: dict[str, str] = self._call("get_queue_attributes", AttributeNames=names).get("Attributes", {})
-        return found
+        attributes: dict[str, str] = self._call("get_queue_attributes", AttributeNames=names).get("Attributes", {})
+        return attributes
 
     def _address(self) -> str:
         if self._url is None:

@@ -25,7 +25,7 @@ from balog.topics.base import (
     check_name,
 )
 from balog.topics.sqs.claim_check import Lost
-from balog.topics.sqs.codec import REDRIVE, Parcel, number_attribute
+from balog.topics.sqs.codec import REDRIVE, SqsMessage, number_attribute
 from balog.topics.sqs.dead_letters import DeadQueue
 from balog.topics.sqs.packing import Packing, Receipt, message_group, read_receipt, token
 from balog.topics.sqs.queue import ENTRIES, OutgoingMessage, Queue
@@ -89,12 +89,12 @@ class SqsTopic(Topic):
         if self._create:
             self._queue.make()
         limit = self._queue.max_bytes()
-        for _, parcel in packed:  # all are checked before the first is sent
-            self._packing.check(parcel, limit)
+        for _, encoded in packed:  # all are checked before the first is sent
+            self._packing.check(encoded, limit)
         self._queue.send(
             [
-                OutgoingMessage(self._packing.fit(parcel, limit), message_group(message.key), token(message.id))
-                for message, parcel in packed
+                OutgoingMessage(self._packing.fit(encoded, limit), message_group(message.key), token(message.id))
+                for message, encoded in packed
             ]
         )
         return len(packed)
@@ -106,11 +106,11 @@ class SqsTopic(Topic):
         check_name("group", group)
         return self._unpack(self._queue.receive(limit, round(wait), lease))
 
-    def _unpack(self, found: Sequence[dict[str, Any]]) -> list[Received]:
+    def _unpack(self, messages: Sequence[dict[str, Any]]) -> list[Received]:
         """Convert messages; one with a temporarily unreadable body stays hidden until its lease expires."""
         received: list[Received] = []
         failure: TopicError | None = None
-        for raw in found:
+        for raw in messages:
             try:
                 received.append(self._packing.unpack(raw, _UNREAD_TRIES))
             except Lost as lost:
@@ -146,19 +146,19 @@ class SqsTopic(Topic):
         changed = 0
         for start in range(0, len(given_up), ENTRIES):  # a long call must not outlast the lease
             part = given_up[start : start + ENTRIES]
-            held = self._hide([one.received for one in part], DEFAULT_LEASE)  # drops stale receipts
-            dead: list[tuple[Parcel, GivenUp, str]] = []
+            held = self._hide([failure.received for failure in part], DEFAULT_LEASE)  # drops stale receipts
+            dead: list[tuple[SqsMessage, GivenUp, str]] = []
             handles: list[str] = []
-            for one in itertools.compress(part, held):
-                receipt = read_receipt(one.received)
-                why = f"{receipt.problem}; {one.reason}" if receipt.problem else one.reason
+            for failure in itertools.compress(part, held):
+                receipt = read_receipt(failure.received)
+                why = f"{receipt.problem}; {failure.reason}" if receipt.problem else failure.reason
                 # An id for each dead letter: the message may have been dead-lettered before, and a FIFO queue drops an
                 # id that it received in the last five minutes.
                 unique = hashlib.sha256(receipt.handle.encode()).hexdigest()
-                dead.append((self._packing.repack(one.received, receipt), replace(one, reason=why), unique))
+                dead.append((self._packing.repack(failure.received, receipt), replace(failure, reason=why), unique))
                 handles.append(receipt.handle)
             if dead:
-                self._dead.bury(group, dead)
+                self._dead.send(group, dead)
                 changed += sum(self._queue.delete(handles))
         return changed
 
@@ -170,18 +170,18 @@ class SqsTopic(Topic):
     def dead_letters(self, group: str, limit: int = 100) -> list[DeadLetter]:
         """Return the dead letters of all groups. They are hidden from others meanwhile."""
         check_name("group", group)
-        found: list[DeadLetter] = []
+        dead_letters: list[DeadLetter] = []
         queue = self._dead.queue()
         if not queue.exists():
-            return found
+            return dead_letters
         with closing(queue.browse(_LOOK, set())) as pages:
             for raw in itertools.chain.from_iterable(pages):
                 dead_letter = self._dead.read(raw)
                 if dead_letter is not None:
-                    found.append(dead_letter)
-                if len(found) >= limit:
+                    dead_letters.append(dead_letter)
+                if len(dead_letters) >= limit:
                     break
-        return sorted(found, key=lambda dead_letter: dead_letter.died)
+        return sorted(dead_letters, key=lambda dead_letter: dead_letter.died)
 
     def redrive(self, group: str, decide: Callable[[DeadLetter], bytes | None], limit: int | None = None) -> int:
         """Redrive dead letters, ten at a time and at most 500 a second, each as a new message with its old id."""
@@ -229,17 +229,17 @@ class SqsTopic(Topic):
         mended = body != message.body
         if mended:
             limit = self._queue.max_bytes()
-            parcel = self._packing.pack(message.id, body, message.key)
-            self._packing.check(parcel, limit)
-            parcel = self._packing.fit(parcel, limit)
+            encoded = self._packing.pack(message.id, body, message.key)
+            self._packing.check(encoded, limit)
+            encoded = self._packing.fit(encoded, limit)
         else:
-            parcel = self._packing.squeeze(self._packing.repack(message, receipt), self._queue.max_bytes())
-        marked = Parcel(parcel.text, {**parcel.attributes, REDRIVE: number_attribute(int(time.time() * 1000))})
+            encoded = self._packing.compact(self._packing.repack(message, receipt), self._queue.max_bytes())
+        marked = SqsMessage(encoded.text, {**encoded.attributes, REDRIVE: number_attribute(int(time.time() * 1000))})
         if marked.size <= self._queue.max_bytes():
-            parcel = marked
+            encoded = marked
         # The dead letter's id: a FIFO queue then drops a second redrive after a crash, and does not drop the first
         # one as a duplicate of the original message.
-        return OutgoingMessage(parcel, message_group(message.key), str(raw["MessageId"])), receipt if mended else None
+        return OutgoingMessage(encoded, message_group(message.key), str(raw["MessageId"])), receipt if mended else None
 
     # -- looking --------------------------------------------------------------------------------------------------
 
