@@ -87,7 +87,7 @@ class Conditions:
         self.level = None if level is None else _read_level(consumer, level)
         self.reads_head = self.cls_type is not None or self.payload_version is not None
         """Whether a condition reads the payload's type or version."""
-        self._schema = _versions(consumer, "version", [_TWO_PARTS.sub(r"\g<0>.0", one) for one in self.version or ()])
+        self._schema = _versions(consumer, "version", [_TWO_PARTS.sub(r"\g<0>.0", text) for text in self.version or ()])
         self._payload = _versions(consumer, "payload_version", self.payload_version)
         self._channel = None if self.channel is None else _compile_globs(consumer, self.channel)
         self._levels = None if self.level is None else _at_least(self.level)

@@ -284,7 +284,7 @@ def consumer_config(
             raise ConfigError(f"consumer {own_name}: {error}; see help(balog.consumers.Consumer)") from None
         consumer = consumer_cls(**given, **options)  # type: ignore[arg-type]
 
-        def register(scanner: Any, member: str, found: object) -> None:
+        def register(scanner: Any, member: str, decorated: object) -> None:
             scanner.hub.add(consumer)
 
         venusian.attach(func, register, category=CATEGORY)

@@ -108,10 +108,10 @@ class Engine(EngineSettings):
         Raises:
             ConfigError: no consumers, or an invalid topic name.
         """
-        found = [(self.operator.get_topic(consumer), consumer) for consumer in self.hub.consumers]
-        if not found:
+        consumers = [(self.operator.get_topic(consumer), consumer) for consumer in self.hub.consumers]
+        if not consumers:
             raise ConfigError("no consumers: no function that was scanned has @consumer_config")
-        return found
+        return consumers
 
     def stop(self, drain: float | None = None) -> None:
         """End the run: begin no further call, wait for handlers, release the rest.

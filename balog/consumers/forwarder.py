@@ -94,10 +94,10 @@ class Forwarder:
         self.hub = ConsumerHub()
         self.sinks: list[SinkConsumer] = []
         for number, (config, name) in enumerate(zip(configs, _names(configs))):
-            place = f"$.sinks[{number}]"
+            path = f"$.sinks[{number}]"
             if isinstance(config, TopicSinkConfig) and config.topic == topic and _is_same_place(config.url, url):
-                raise ConfigError("is the topic that is forwarded; its events would go round without end", path=place)
-            self.sinks.append(_at(place, SinkConsumer, config, topic, name, say))
+                raise ConfigError("is the topic that is forwarded; its events would go round without end", path=path)
+            self.sinks.append(_at(path, SinkConsumer, config, topic, name, say))
             self.hub.add(self.sinks[-1])
 
     def __enter__(self) -> Forwarder:
@@ -149,10 +149,10 @@ def _names(configs: Sequence[SinkConfig]) -> list[str]:
     return plain
 
 
-def _at(place: str, build: Callable[..., SinkConsumer | Expression], *arguments: object) -> SinkConsumer:
-    """Call ``build``; add the place in the config to its ConfigError."""
+def _at(path: str, build: Callable[..., SinkConsumer | Expression], *arguments: object) -> SinkConsumer:
+    """Call ``build``; add the path in the config to its ConfigError."""
     try:
         return build(*arguments)  # type: ignore[return-value]
     except ConfigError as error:
         inner = error.path.removeprefix("$").removeprefix(".")
-        raise ConfigError(error.reason, error.source, ".".join(part for part in (place, inner) if part)) from None
+        raise ConfigError(error.reason, error.source, ".".join(part for part in (path, inner) if part)) from None

@@ -105,7 +105,7 @@ class HookCalls:
         def overridden(name: str) -> Methods:
             inherited = getattr(Hook, name)
             methods = [(getattr(hook, name, None), getattr(type(hook), name, None)) for hook in hooks]
-            return tuple(bound for bound, found in methods if callable(bound) and found is not inherited)
+            return tuple(bound for bound, function in methods if callable(bound) and function is not inherited)
 
         self.started = overridden("started")
         self.stopped = overridden("stopped")

@@ -79,6 +79,6 @@ class PartialFailure(BalogError):
         if isinstance(failed, Mapping):
             self.failed: dict[str, str | BaseException] = {id: why or _NO_REASON for id, why in failed.items()}
         else:
-            ids = [one.header.id if isinstance(one, Event) else one for one in failed]
+            ids = [event.header.id if isinstance(event, Event) else event for event in failed]
             self.failed = dict.fromkeys(ids, _NO_REASON)
         super().__init__(f"{len(self.failed)} events of the batch failed")

@@ -70,41 +70,41 @@ class ConsumerRouter:
     def wanting(self, event: Event) -> tuple[Consumer, ...]:
         """Return the consumers that want an event, sorted by name. Exceptions of a ``match_event`` pass through."""
         facts = Facts.of_event(event, head=self._head, channel=self._channel)
-        found = self._remembered.get(facts)
-        if found is None:
-            found = self._find(facts)
-        consumers = found.consumers if found.is_settled else found.ask(event)
+        answer = self._remembered.get(facts)
+        if answer is None:
+            answer = self._find(facts)
+        consumers = answer.consumers if answer.is_settled else answer.ask(event)
         if consumers and "caused_by" in event.header.context:
             consumers = _without_cause(consumers, event)
         return consumers
 
     def _find(self, facts: Facts) -> _Answer:
         candidates = self._candidates(facts)
-        met = tuple([one for one, is_own in candidates if is_own or one.conditions.meet_channel(facts.channel)])
-        key = tuple([one.name for one in met])
-        found = self._answers.get(key)
-        if found is None:
+        met = tuple([each for each, is_own in candidates if is_own or each.conditions.meet_channel(facts.channel)])
+        key = tuple([consumer.name for consumer in met])
+        answer = self._answers.get(key)
+        if answer is None:
             if len(self._answers) >= _REMEMBERED:
                 self._answers.clear()
-            found = self._answers[key] = _Answer(met)
+            answer = self._answers[key] = _Answer(met)
         if _is_short(facts):
             if len(self._remembered) >= _REMEMBERED:
                 self._remembered.clear()  # unlimited channels or versions: start again
-            self._remembered[facts] = found
-        return found
+            self._remembered[facts] = answer
+        return answer
 
     def _candidates(self, facts: Facts) -> list[tuple[Consumer, bool]]:
         """Return the consumers that want such events in some channel: a topic may have unlimited channels."""
         key = (facts.cls_type, facts.schema, facts.version, facts.level)
-        found = self._suited.get(key)
-        if found is None:
+        candidates = self._suited.get(key)
+        if candidates is None:
             of_type = self._by_type.get(facts.cls_type, self._by_type[None])
-            found = [(one, is_own) for one, is_own in of_type if is_own or one.conditions.meet_others(facts)]
+            candidates = [(each, is_own) for each, is_own in of_type if is_own or each.conditions.meet_others(facts)]
             if _is_short(facts):
                 if len(self._suited) >= _REMEMBERED:
                     self._suited.clear()
-                self._suited[key] = found
-        return found
+                self._suited[key] = candidates
+        return candidates
 
 
 class _Answer:
@@ -120,13 +120,13 @@ class _Answer:
         self._always: list[_Asked] = []
         asked: dict[Expression, _Asked] = {}
         for placed in enumerate(self.consumers):
-            one = placed[1]
-            if one.matches_its_own_way:
-                self._always.append((partial(_isolated, one.match_event), [placed]))
-            elif one.where is None:
+            consumer = placed[1]
+            if consumer.matches_its_own_way:
+                self._always.append((partial(_isolated, consumer.match_event), [placed]))
+            elif consumer.where is None:
                 self._all.append(placed)
             else:
-                asked.setdefault(one.where, (one.where.matches, []))[1].append(placed)
+                asked.setdefault(consumer.where, (consumer.where.matches, []))[1].append(placed)
         self.is_settled = not (self._always or asked)
         needs = {where: where.need for where in asked}
         users = Counter(need.place for need in needs.values() if need is not None)
@@ -142,18 +142,18 @@ class _Answer:
 
     def ask(self, event: Event) -> tuple[Consumer, ...]:
         """Return the consumers whose ``where`` or ``match_event`` accepts the event."""
-        found = list(self._all)
+        matches = list(self._all)
         for test, placed in self._always:
             if test(event):
-                found += placed
+                matches += placed
         for read, by_text in self._places:
             value = read(event)
             if value.__class__ is str:
                 for test, placed in by_text.get(value, ()):
                     if test(event):
-                        found += placed
-        found.sort()
-        return tuple([consumer for _, consumer in found])
+                        matches += placed
+        matches.sort()
+        return tuple([consumer for _, consumer in matches])
 
 
 def _is_short(facts: Facts) -> bool:
@@ -163,4 +163,4 @@ def _is_short(facts: Facts) -> bool:
 
 def _without_cause(consumers: tuple[Consumer, ...], event: Event) -> tuple[Consumer, ...]:
     names = causes(event)
-    return tuple([one for one in consumers if one.takes_messages or one.name not in names]) if names else consumers
+    return tuple([each for each in consumers if each.takes_messages or each.name not in names]) if names else consumers

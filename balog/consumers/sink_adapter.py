@@ -103,7 +103,7 @@ class SinkAdapter:
                 self._note(outcome)
                 failed.update({part[index].event.header.id: Reject(why) for index, why in outcome.dead.items()})
                 if outcome.left and outcome.error is not None:
-                    left = [part[index] for index in outcome.left] + [one for later in parts for one in later]
+                    left = [part[index] for index in outcome.left] + [delivery for later in parts for delivery in later]
                     retry = Retry(reason_of(outcome.error), self._put_off(outcome.error, failures))
                     if len(left) == len(batch):
                         raise retry

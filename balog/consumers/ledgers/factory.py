@@ -45,7 +45,7 @@ class MemoryLedger:
     def known(self, group: str, events: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
         """Return the entries of events; see :class:`balog.consumers.ledgers.ledger.Ledger`."""
         with self._lock:
-            return {event: dict(found) for event in events if (found := self._entries.get((group, event)))}
+            return {event: dict(entries) for event in events if (entries := self._entries.get((group, event)))}
 
     def record(self, group: str, entries: Sequence[LedgerEntry], *, durable: bool = True) -> None:
         """Remember entries."""
@@ -127,17 +127,17 @@ def default_ledger(topics_url: str, group: str) -> Ledger:
 
 
 def _open_sqlite(url: str) -> Ledger:
-    place, options = split_options(url, "ledger", {"window"})
-    if not place:
+    path, options = split_options(url, "ledger", {"window"})
+    if not path:
         raise ConfigError("sqlite: names no file; expected sqlite:PATH")
-    ledger = SqliteLedger(local_path(place, "sqlite"), _window(options))
+    ledger = SqliteLedger(local_path(path, "sqlite"), _window(options))
     _check_place(ledger.path, "name another file")
     return ledger
 
 
 def _check_place(path: Path, advice: str) -> None:
     """Raise a ConfigError unless the file can be written, before a handler runs and its entry fails."""
-    there = next(found for found in (path, *path.absolute().parents) if os.path.exists(found))
+    there = next(candidate for candidate in (path, *path.absolute().parents) if os.path.exists(candidate))
     is_right = there.is_dir() != (there == path)
     if not is_right or not os.access(there, os.W_OK if there == path else os.W_OK | os.X_OK):
         raise ConfigError(f"the ledger {path} can't be written, {there} is in the way or not this user's; {advice}")

@@ -21,12 +21,12 @@ class RedisLedger:
     dies. After a loss, a handler can run twice for an event. Redis must not evict (``maxmemory-policy noeviction``).
 
     Args:
-        place: the database.
+        server: the database.
         window: seconds that an entry is kept at least; a later entry for the same event restarts the time.
     """
 
-    def __init__(self, place: RedisPlace, window: float = DEFAULT_WINDOW) -> None:
-        self._place = place
+    def __init__(self, server: RedisPlace, window: float = DEFAULT_WINDOW) -> None:
+        self._place = server
         self._window = max(1, math.ceil(window))
 
     def __repr__(self) -> str:
@@ -34,13 +34,13 @@ class RedisLedger:
 
     def known(self, group: str, events: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
         """Return the entries of events, a thousand per round trip; see ``Ledger``."""
-        found: dict[str, dict[str, str]] = {}
+        entries: dict[str, dict[str, str]] = {}
         for start in range(0, len(events), _PIPELINE):
             some = events[start : start + _PIPELINE]
             for event, fields in zip(some, self._place.run([("HGETALL", _key(group, event)) for event in some])):
                 if fields:
-                    found[event] = {_text(name): _text(reason) for name, reason in fields.items()}
-        return found
+                    entries[event] = {_text(name): _text(reason) for name, reason in fields.items()}
+        return entries
 
     def record(self, group: str, entries: Sequence[LedgerEntry], *, durable: bool = True) -> None:
         """Write entries; all of one event, or none of them."""

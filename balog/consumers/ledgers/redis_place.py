@@ -42,10 +42,10 @@ class RedisPlace:
     """
 
     def __init__(self, url: str, user: str, options: Mapping[str, str]) -> None:
-        place = url.partition("?")[0]
-        if "@" in place:
+        base_url = url.partition("?")[0]
+        if "@" in base_url:
             raise ConfigError(f"a {user}'s URL has no user and no password in it; say ?username=…&password.env=NAME")
-        if not _PLACE.fullmatch(place):
+        if not _PLACE.fullmatch(base_url):
             raise ConfigError(f"expected redis://HOST:PORT/DB for a {user}, where DB is the number of a database")
         sources = {name: options[key] for name in ("env", "file") if (key := f"password.{name}") in options}
         if len(sources) > 1:
@@ -66,7 +66,7 @@ class RedisPlace:
         credentials = _credentials(username, Secret(**sources)) if sources else None
         try:
             self.client: Redis = redis.Redis.from_url(
-                place,
+                base_url,
                 credential_provider=credentials,
                 retry=Retry(NoBackoff(), 1),  # for a connection that was dropped meanwhile; the caller does the others
                 socket_timeout=TIMEOUT,
@@ -118,13 +118,13 @@ def split_options(url: str, user: str, takes: Set[str]) -> tuple[str, dict[str, 
         ConfigError: an option is unknown, empty or there twice.
     """
     scheme, _, rest = url.partition(":")
-    place, _, query = rest.partition("?")
+    location, _, query = rest.partition("?")
     options = split_query(query, scheme)
     for name in options:
         if name not in takes:
             known = ", ".join(sorted(takes)) or "none"
             raise ConfigError(f"a {user} in {scheme} has no option {name!r:.40}; there are: {known}")
-    return place, options
+    return location, options
 
 
 def _credentials(username: str | None, password: Secret) -> CredentialProvider:

@@ -54,16 +54,16 @@ class SqliteLedger:
 
     def known(self, group: str, events: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
         """Return the entries of events; see :class:`balog.consumers.ledgers.ledger.Ledger`."""
-        found: dict[str, dict[str, str]] = {}
+        entries: dict[str, dict[str, str]] = {}
         if not events or not self._file.exists():  # without entries
-            return found
+            return entries
         oldest = self._clock() - self._window
         with self._file.read() as connection:
             names = _names(connection, group)
             for event, consumer, gave_up in _look_up(connection, events, oldest) if names else ():
                 if consumer in names:
-                    found.setdefault(event, {})[names[consumer]] = gave_up
-        return found
+                    entries.setdefault(event, {})[names[consumer]] = gave_up
+        return entries
 
     def record(self, group: str, entries: Sequence[LedgerEntry], *, durable: bool = True) -> None:
         """Write entries in one transaction."""

@@ -144,10 +144,10 @@ class MetricsHook(Hook):
         return self._by_topic.setdefault(topic, TopicStats())
 
     def _of_consumer(self, topic: str, consumer: str) -> tuple[ConsumerStats, _Durations]:
-        found = self._by_consumer.get((topic, consumer))
-        if found is None:
-            found = self._by_consumer[topic, consumer] = ConsumerStats(), _Durations()
-        return found
+        stats = self._by_consumer.get((topic, consumer))
+        if stats is None:
+            stats = self._by_consumer[topic, consumer] = ConsumerStats(), _Durations()
+        return stats
 
     # -- as a collector -----------------------------------------------------------------------------------------------
 
@@ -201,8 +201,8 @@ class MetricsHook(Hook):
         states = lag.states()
         for topic in sorted({*state.errors, *states}):
             yield from TopicHealth(up=not state.errors.get(topic) and topic in states).samples({"topic": topic})
-        for topic, found in states.items():
-            left = GroupStats() if found is None else GroupStats(found.lag, found.waiting, found.dead)
+        for topic, group in states.items():
+            left = GroupStats() if group is None else GroupStats(group.lag, group.waiting, group.dead)
             yield from left.samples({"topic": topic, "group": lag.group})
 
 

@@ -81,11 +81,11 @@ def read(text: str) -> Known:
     """Return what an entry's text says. A text of another form is the reason of a consumer that gave up."""
     if not text:
         return Known(Generation())
-    if found := _SUCCESS.fullmatch(text):
-        return Known(Generation(int(found[1])))
-    if found := _CALLS.fullmatch(text):
-        failed, unended, explained, replay, redrive = map(int, found.groups())
+    if match := _SUCCESS.fullmatch(text):
+        return Known(Generation(int(match[1])))
+    if match := _CALLS.fullmatch(text):
+        failed, unended, explained, replay, redrive = map(int, match.groups())
         return Known(Generation(replay, redrive), Calls(failed, unended, explained))
-    if found := _GAVE_UP.fullmatch(text):
-        return Known(Generation(int(found[1]), int(found[2])), gave_up=found[3])
+    if match := _GAVE_UP.fullmatch(text):
+        return Known(Generation(int(match[1]), int(match[2])), gave_up=match[3])
     return Known(Generation(), gave_up=text)

@@ -80,7 +80,7 @@ class Subscription:
     def capacity(self, threads: int) -> int:
         """Return the number of messages that the handlers can be called with at once."""
         handlers = self.all_handlers
-        return max((one.max_calls or threads) * (one.batch.size if one.batch else 1) for one in handlers)
+        return max((each.max_calls or threads) * (each.batch.size if each.batch else 1) for each in handlers)
 
     @property
     def all_handlers(self) -> list[Handler]:

@@ -87,7 +87,9 @@ class Schedule:
         self._wake_main = wake_main
         self._lock = threading.Lock()
         self._in_flight = InFlightMessages(self._lock, batch, admission)
-        self._queues = {each: ConsumerQueue(each) for one in subscriptions for each in one.all_handlers}
+        self._queues = {
+            each: ConsumerQueue(each) for subscription in subscriptions for each in subscription.all_handlers
+        }
         self._ready = ReadyCalls(self._lock, self._queues, wake_loop)
         self._timers = Timers(wake_main)
         self._overdue: list[HandlerCall] = []
@@ -119,7 +121,7 @@ class Schedule:
                     return min(room, allowed)
                 if rest is None or not (self.running or self._ready.tasks):
                     self._launch_forming(self.subscriptions)  # they would wait for events that can't come
-                self.settlements.hurry()
+                self.settlements.flush_now()
                 self._in_flight.changed.wait(rest)
             return 0
 
@@ -165,7 +167,7 @@ class Schedule:
         with self._lock:
             for delivery in deliveries:
                 self._admit(delivery)
-            self.settlements.hurry()
+            self.settlements.flush_now()
 
     def note_empty(self, subscription: Subscription, is_last: bool) -> None:
         """Note that a topic has no more messages now.
@@ -177,7 +179,7 @@ class Schedule:
             subscription.is_flowing = False
             if is_last:
                 self._launch_forming([subscription])
-            self.settlements.hurry()
+            self.settlements.flush_now()
 
     def _admit(self, delivery: MessageDelivery) -> None:
         if self.stopping:
@@ -204,7 +206,7 @@ class Schedule:
         if self.running or self._ready.tasks:
             is_slow = (self._call_seconds or 0.0) > self._threads / MANY_CALLS
             return is_slow or self._in_flight.is_full
-        return not any(one.is_flowing for one in self.subscriptions) or self._in_flight.is_full
+        return not any(subscription.is_flowing for subscription in self.subscriptions) or self._in_flight.is_full
 
     # -- from tasks to calls ------------------------------------------------------------------------------------------
 
@@ -315,7 +317,7 @@ class Schedule:
         if self._in_flight.is_held_back:
             self._in_flight.changed.notify_all()
         self._wake_pollers()
-        self.settlements.hurry()
+        self.settlements.flush_now()
 
     def _apply(self, result: TaskResult) -> bool:
         """Record a task's result; True when the task stays here to be retried."""
@@ -412,7 +414,7 @@ class Schedule:
                 self._wake_main()
 
     def _admit_follower(self, delivery: MessageDelivery) -> None:
-        if followers := [one for one in delivery.followers if not one.is_concluded]:
+        if followers := [follower for follower in delivery.followers if not follower.is_concluded]:
             heir, *others = followers
             heir.followers += others
             heir.inherit(delivery)
@@ -428,7 +430,7 @@ class Schedule:
         with self._lock:
             for delivery in deliveries:
                 self._leave(delivery)
-            self.settlements.hurry()
+            self.settlements.flush_now()
 
     # -- stopping -----------------------------------------------------------------------------------------------------
 

@@ -66,7 +66,7 @@ class SettlementQueue:
         if len(self._partial) == 1:
             self._start_clock(not self._concluded)
 
-    def hurry(self) -> None:
+    def flush_now(self) -> None:
         """Settle now if waiting for more deliveries is useless."""
         if self._concluded and self._is_urgent():
             self.changed.notify()

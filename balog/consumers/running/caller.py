@@ -91,14 +91,14 @@ class HandlerCaller:
             known = self._context.ledger.known(self._group, [task.delivery.id for task in tasks])
         except TopicError as error:
             raise Retry(str(error), after=5.0) from error
-        found = []
+        successes = []
         for task in tasks:
             delivery = task.delivery
             text = known.get(delivery.id, {}).get(f"{delivery.subscription.ledger_prefix}{task.handler.name}")
             entry = read(text) if text is not None else None
             if entry is not None and entry.is_success and entry.holds_for(delivery.message.generation):
-                found.append(task)
-        return found
+                successes.append(task)
+        return successes
 
     def _mark(self, call: HandlerCall) -> None:
         """Record that the call never ended, in case the process ends before :meth:`_unmark`."""

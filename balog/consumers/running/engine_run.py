@@ -85,7 +85,7 @@ class EngineRun:
         self._wake_read = self._wake_write = -1
         self._stats = EngineStats()
         self._subscriptions = self._subscribe()
-        self.topics: list[Topic] = [one.topic for one in self._subscriptions]
+        self.topics: list[Topic] = [subscription.topic for subscription in self._subscriptions]
         self._ledger = settings.ledger if settings.ledger is not None else _default_ledger(settings)
         has_queues = not all(topic.keeps_groups for topic in self.topics)
         self._schedule = Schedule(
@@ -116,9 +116,9 @@ class EngineRun:
         self._settler = Settler(context, settings.pollers if has_queues else 1)
         self._keeper = LeaseKeeper(self._schedule, settings.group, settings.lease)
         self._pollers = [
-            Poller(one, context, f"balog-poller-{one.name}-{number}")
-            for one in self._subscriptions
-            for number in range(1, 1 + (1 if one.topic.one_receiver else settings.pollers))
+            Poller(subscription, context, f"balog-poller-{subscription.name}-{number}")
+            for subscription in self._subscriptions
+            for number in range(1, 1 + (1 if subscription.topic.one_receiver else settings.pollers))
         ]
 
     # -- for the engine -----------------------------------------------------------------------------------------------
@@ -149,7 +149,7 @@ class EngineRun:
             calls=schedule.running,
             hung=schedule.hung,
             hung_limit=self._settings.concurrency,
-            errors={one.name: one.error for one in self._subscriptions},
+            errors={subscription.name: subscription.error for subscription in self._subscriptions},
         )
 
     # -- construction -------------------------------------------------------------------------------------------------
@@ -162,7 +162,8 @@ class EngineRun:
         subscriptions = []
         for name, consumers in sorted(by_topic.items()):
             handlers = {
-                one.name: self._handler(one, partial(settings.operator.process_event, one)) for one in consumers
+                consumer.name: self._handler(consumer, partial(settings.operator.process_event, consumer))
+                for consumer in consumers
             }
             default = None
             if settings.default_event_handler is not None:
@@ -294,7 +295,7 @@ class EngineRun:
         for poller in self._pollers:  # what they receive now is released
             if poller.thread.is_alive():
                 poller.thread.join(JOIN_TIMEOUT)
-        self._settler.hurry()
+        self._settler.skip_pauses()
         schedule.settlements.close()
         for thread in self._settler.threads:
             if thread.is_alive():

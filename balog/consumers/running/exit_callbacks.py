@@ -43,9 +43,9 @@ def running() -> Iterator[None]:
 @atexit.register
 def _call_all() -> None:
     with _lock:
-        found = _callbacks[::-1]
+        callbacks = _callbacks[::-1]
         _callbacks.clear()
-    for callback in found:
+    for callback in callbacks:
         try:
             callback()
         except (KeyboardInterrupt, SystemExit):

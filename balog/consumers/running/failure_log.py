@@ -87,7 +87,7 @@ class FailureLog:
         """
         now = time.monotonic()
         with self._lock:
-            over = {what: one for what, one in self._periods.items() if at_once or now - one.since >= PERIOD}
+            over = {what: period for what, period in self._periods.items() if at_once or now - period.since >= PERIOD}
             for what in over:
                 del self._periods[what]
         for what, period in over.items():

@@ -46,10 +46,12 @@ class LeaseKeeper:
         with subscription.lease_lock:
             # A message that arrived a moment ago can wait for the next turn: most of them are handled by then.
             due = self._schedule.leased_until(subscription, uptime() + self._lease * 5 / 6)
-            self._schedule.drop([one for one in due if not (one.is_revivable(self._group) or one.is_held(self._group))])
-            left = [one for one in due if not one.is_left]
+            self._schedule.drop(
+                [message for message in due if not (message.is_revivable(self._group) or message.is_held(self._group))]
+            )
+            left = [message for message in due if not message.is_left]
             extend(subscription, self._group, left, self._lease)
-            self._schedule.drop([one for one in left if not one.leased_until])
+            self._schedule.drop([message for message in left if not message.leased_until])
 
 
 def extend(subscription: Subscription, group: str, deliveries: Sequence[MessageDelivery], lease: float) -> None:

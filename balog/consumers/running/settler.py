@@ -50,14 +50,14 @@ class Settler:
             for number in range(1, 1 + threads)
         ]
 
-    def hurry(self) -> None:
+    def skip_pauses(self) -> None:
         """Do not wait between tries any more: the run is about to end."""
         self._nap.set()
 
     def _run(self) -> None:
         delays = BackoffSequence(Backoff(FIRST_PAUSE, LONGEST_PAUSE))
-        while (found := self._settlements.wait()) is not None:
-            concluded, early = found
+        while (batch := self._settlements.wait()) is not None:
+            concluded, early = batch
             with self._lock:
                 self._unrecorded += early
             try:
@@ -67,7 +67,9 @@ class Settler:
                 if self._nap.is_set():
                     log.warning("%s; what was in flight comes back when its lease runs out", error)
                     return
-                self._settlements.put_back([one for one in concluded if one.message.receipt in one.subscription.held])
+                self._settlements.put_back(
+                    [delivery for delivery in concluded if delivery.message.receipt in delivery.subscription.held]
+                )
                 delay = delays.next()
                 if self._context.is_patient and error.retryable:
                     log.warning("%s; trying again in %g s", error, delay)
@@ -97,10 +99,10 @@ class Settler:
             for delivery in concluded:
                 delivery.entries = []
         for subscription, deliveries in _grouped(concluded, lambda delivery: delivery.subscription):
-            if acked := [one for one in deliveries if _is_acked(one)]:
+            if acked := [delivery for delivery in deliveries if _is_acked(delivery)]:
                 self._ack(subscription, acked)
-            self._release(subscription, [one for one in deliveries if _is_released(one)])
-            if dead := [one for one in deliveries if one.gave_up and not _is_released(one)]:
+            self._release(subscription, [delivery for delivery in deliveries if _is_released(delivery)])
+            if dead := [delivery for delivery in deliveries if delivery.gave_up and not _is_released(delivery)]:
                 self._dead_letter(subscription, dead)
 
     def _ack(self, subscription: Subscription, deliveries: Sequence[MessageDelivery]) -> None:
@@ -108,7 +110,7 @@ class Settler:
         self._context.hooks.call(self._context.hooks.before_ack, subscription.name, messages)
         acked = subscription.topic.ack(self._group, messages)
         if acked < len(messages):  # another process gets them, and must know
-            successes = [one.entry(name) for one in deliveries for name in one.done]
+            successes = [delivery.entry(name) for delivery in deliveries for name in delivery.done]
             self._context.ledger.record(self._group, successes)
         self._check(subscription, "acks", len(messages), acked)
         duplicates = sum(delivery.is_duplicate and delivery.unwanted_type is None for delivery in deliveries)
@@ -121,7 +123,7 @@ class Settler:
 
     def _count_unwanted(self, deliveries: Sequence[MessageDelivery]) -> int:
         stats, count = self._context.stats, 0
-        for own in (one.unwanted_type for one in deliveries if one.unwanted_type is not None):
+        for own in (delivery.unwanted_type for delivery in deliveries if delivery.unwanted_type is not None):
             name = own if own in stats.unwanted_types or len(stats.unwanted_types) < LISTED_TYPES else "other types"
             stats.unwanted_types[name] = stats.unwanted_types.get(name, 0) + 1
             count += 1
@@ -131,15 +133,15 @@ class Settler:
     def _release(self, subscription: Subscription, deliveries: Sequence[MessageDelivery]) -> None:
         """Release messages, the failed ones first, because others of their key may follow them."""
         ordered = sorted(deliveries, key=lambda delivery: not delivery.has_failed)
-        for (delay, attempted), some in _grouped(ordered, lambda one: (one.delay or 0.0, one.has_failed)):
+        for (delay, attempted), some in _grouped(ordered, lambda message: (message.delay or 0.0, message.has_failed)):
             with subscription.lease_lock:
                 # A queue may accept the receipt of an earlier delivery, and would take the message from its next owner.
                 is_exact, now = subscription.topic.keeps_groups, uptime()
                 messages = [delivery.message for delivery in some if is_exact or delivery.leased_until > now]
                 changed = subscription.topic.release(self._group, messages, delay, attempted=attempted)
                 self._check(subscription, "releases", len(some), changed)
-                kept = [one for one in some if one.unwanted_type is not None and not one.tasks and not one.is_left]
-                self.kept.update(hash((subscription.name, one.message.id)) for one in kept)
+                kept = [each for each in some if each.unwanted_type is not None and not each.tasks and not each.is_left]
+                self.kept.update(hash((subscription.name, delivery.message.id)) for delivery in kept)
                 with self._lock:
                     self._count_unwanted(kept)
                 self._context.schedule.remove(some)
@@ -152,9 +154,9 @@ class Settler:
             self._count_unwanted(deliveries)
             self._context.stats.dead += len(deliveries)
         self._context.schedule.remove(deliveries)
-        for delivery, one in zip(deliveries, given_up):
+        for delivery, each in zip(deliveries, given_up):
             self._context.hooks.call(
-                self._context.hooks.dead, subscription.name, one.received, delivery.event, one.reason, one.consumers
+                self._context.hooks.dead, subscription.name, each.received, delivery.event, each.reason, each.consumers
             )
 
     def _check(self, subscription: Subscription, what: str, asked: int, changed: int) -> None:
