@@ -74,20 +74,20 @@ def find_case_problems(path: str | os.PathLike[str]) -> list[ConfigError]:
     Raises:
         ConfigError: there is no such file, or it is not JSON.
     """
-    document, found = configs.read(path)
+    document, problems = configs.read(path)
     source, folder = str(path), Path(path).parent
-    found += configs.find_problems(document, CaseFile, source)
+    problems += configs.find_problems(document, CaseFile, source)
     if not isinstance(document, dict):
-        return found
+        return problems
     config = document.get("config")
     try:
         if isinstance(config, str):
-            found += find_problems(folder / config)[1]
+            problems += find_problems(folder / config)[1]
         elif isinstance(config, dict):
-            found += find_in_document(config, BrokerConfig, source, "$.config")[1]
+            problems += find_in_document(config, BrokerConfig, source, "$.config")[1]
     except ConfigError as error:
-        found.append(error)
-    return found
+        problems.append(error)
+    return problems
 
 
 def load_cases(path: str | os.PathLike[str]) -> tuple[BrokerConfig, list[Case]]:
@@ -102,8 +102,8 @@ def load_cases(path: str | os.PathLike[str]) -> tuple[BrokerConfig, list[Case]]:
     try:
         return convert(file.config, BrokerConfig), file.cases
     except msgspec.ValidationError as error:
-        reason, place = split_refusal(error)
-        raise ConfigError(reason, str(path), "$.config" + place.removeprefix("$")) from None
+        reason, config_path = split_refusal(error)
+        raise ConfigError(reason, str(path), "$.config" + config_path.removeprefix("$")) from None
 
 
 def failures(config: BrokerConfig, case: Case) -> list[str]:
@@ -160,8 +160,8 @@ class _Run:
         if len(wanted) != len(self._events):
             yield f"events has {len(wanted)} lists, and the config {len(self._events)} sinks"
             return
-        for number, (found, expected) in enumerate(zip(self._events, wanted)):
-            bodies = [delivery.body for delivery in found]
+        for number, (deliveries, expected) in enumerate(zip(self._events, wanted)):
+            bodies = [delivery.body for delivery in deliveries]
             yield from _compare(f"events of sink {number}", bodies, expected, _is_part)
 
 
@@ -172,14 +172,14 @@ def _lines(data: bytes) -> list[bytes]:
 
 
 def _compare(
-    what: str, found: Sequence[bytes], wanted: Sequence[Any], fits: Callable[[bytes, Any], bool]
+    what: str, lines: Sequence[bytes], wanted: Sequence[Any], fits: Callable[[bytes, Any], bool]
 ) -> Iterator[str]:
-    for number, (line, expected) in enumerate(zip(found, wanted), 1):
+    for number, (line, expected) in enumerate(zip(lines, wanted), 1):
         if not fits(line, expected):
             yield f"{what}, line {number}: {_shown(line)}, expected {_shown(expected)}"
-    for number, line in enumerate(found[len(wanted) :], len(wanted) + 1):
+    for number, line in enumerate(lines[len(wanted) :], len(wanted) + 1):
         yield f"{what}, line {number}: {_shown(line)}, expected no more"
-    for number, expected in enumerate(wanted[len(found) :], len(found) + 1):
+    for number, expected in enumerate(wanted[len(lines) :], len(lines) + 1):
         yield f"{what}, line {number} is not there, expected {_shown(expected)}"
 
 
@@ -191,13 +191,13 @@ def _is_part(line: bytes, expected: Any) -> bool:
     return is_part(expected, _read(line))
 
 
-def is_part(expected: Any, found: Any) -> bool:
+def is_part(expected: Any, actual: Any) -> bool:
     """Return whether a value has all expected parts: objects may have more keys, everything else is equal."""
-    if isinstance(expected, Mapping) and isinstance(found, Mapping):
-        return all(key in found and is_part(value, found[key]) for key, value in expected.items())
-    if isinstance(expected, list) and isinstance(found, list):
-        return len(expected) == len(found) and all(map(is_part, expected, found))
-    return bool(expected == found) and isinstance(expected, bool) == isinstance(found, bool)
+    if isinstance(expected, Mapping) and isinstance(actual, Mapping):
+        return all(key in actual and is_part(value, actual[key]) for key, value in expected.items())
+    if isinstance(expected, list) and isinstance(actual, list):
+        return len(expected) == len(actual) and all(map(is_part, expected, actual))
+    return bool(expected == actual) and isinstance(expected, bool) == isinstance(actual, bool)
 
 
 def _read(line: bytes) -> Any:

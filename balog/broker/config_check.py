@@ -47,8 +47,8 @@ def find_problems(path: str | os.PathLike[str], type: Any = BrokerConfig) -> tup
         ConfigError: there is no such file, or it is not JSON.
     """
     document, twice = configs.read(path)
-    config, found = find_in_document(document, type, str(path))
-    return config, configs.add_problems(twice, found)
+    config, problems = find_in_document(document, type, str(path))
+    return config, configs.add_problems(twice, problems)
 
 
 def find_in_document(document: Any, type: Any, source: str, root: str = "$") -> tuple[Any, list[ConfigError]]:
@@ -58,17 +58,17 @@ def find_in_document(document: Any, type: Any, source: str, root: str = "$") -> 
         source: its file, for the errors.
         root: where the config is in that file.
     """
-    found = [
-        ConfigError(one.reason, source, root + one.path[1:]) for one in configs.find_problems(document, type, source)
+    errors = [
+        ConfigError(each.reason, source, root + each.path[1:]) for each in configs.find_problems(document, type, source)
     ]
     config, left_out, original = intact(document, type)
     if config is None:
-        return None, found
+        return None, errors
     for error in _meaning(config, left_out):
-        place = error.path if error.source else original(error.path)
-        if not any(place == part or place.startswith((f"{part}.", f"{part}[")) for part in left_out):
-            found.append(ConfigError(error.reason, error.source or source, place if error.source else root + place[1:]))
-    return (None if left_out else config), found
+        path = error.path if error.source else original(error.path)
+        if not any(path == part or path.startswith((f"{part}.", f"{part}[")) for part in left_out):
+            errors.append(ConfigError(error.reason, error.source or source, path if error.source else root + path[1:]))
+    return (None if left_out else config), errors
 
 
 def complete(error: ConfigError, path: str | os.PathLike[str], type: Any = BrokerConfig) -> ConfigError:
@@ -80,11 +80,11 @@ def complete(error: ConfigError, path: str | os.PathLike[str], type: Any = Broke
         type: as of ``find_problems``.
     """
     try:
-        _, found = find_problems(path, type)
+        _, problems = find_problems(path, type)
     except ConfigError as unreadable:
         return unreadable
-    if found and (not error.source or error.source == str(path)):
-        return ConfigProblems(found)
+    if problems and (not error.source or error.source == str(path)):
+        return ConfigProblems(problems)
     return ConfigError(error.reason, error.source or str(path), error.path)
 
 
@@ -109,10 +109,10 @@ def _meaning(config: Any, left_out: Sequence[str] = ()) -> Iterator[ConfigError]
     if is_sink and parts - {"spool", "strip", "drain"}:
         sinks = []  # its problems are reported already
     for number, sink in enumerate(sinks):
-        place = f"$.sinks[{number}]" if hasattr(config, "sinks") else "$"
-        yield from _at(place, _build_sink, sink)
+        path = f"$.sinks[{number}]" if hasattr(config, "sinks") else "$"
+        yield from _at(path, _build_sink, sink)
         if sink.where is not None:
-            yield from _at(f"{place}.where", Expression, sink.where)
+            yield from _at(f"{path}.where", Expression, sink.where)
     if isinstance(config, BrokerConfig):
         yield from refused_parts(config.records)
         bare = msgspec.structs.replace(config, batch=None, state=None, records=[], schemas=[])
@@ -155,17 +155,17 @@ def _open_quarantine(config: QuarantineConfig) -> None:
             os.unlink(config.path)
 
 
-def _at(place: str, build: Callable[..., object], *arguments: Any) -> Iterator[ConfigError]:
+def _at(path: str, build: Callable[..., object], *arguments: Any) -> Iterator[ConfigError]:
     try:
         build(*arguments)
     except ConfigError as error:
         inner = error.path.removeprefix("$").removeprefix(".")
-        yield ConfigError(error.reason, error.source, ".".join(part for part in (place or "$", inner) if part))
+        yield ConfigError(error.reason, error.source, ".".join(part for part in (path or "$", inner) if part))
     except BalogError as error:  # a missing extra
-        yield ConfigError(str(error), path=place or "$")
+        yield ConfigError(str(error), path=path or "$")
 
 
-def _writable(place: str, path: str) -> Iterator[ConfigError]:
+def _writable(config_path: str, path: str) -> Iterator[ConfigError]:
     """Check whether a folder can be created or written to, without creating it."""
     folder = Path(path).absolute()
     while not folder.exists() and folder != folder.parent:
@@ -174,7 +174,7 @@ def _writable(place: str, path: str) -> Iterator[ConfigError]:
         with tempfile.TemporaryDirectory(prefix=".balog-check-", dir=folder):
             return
     except OSError:
-        yield ConfigError(f"{folder} is no folder that this user may write to", path=place)
+        yield ConfigError(f"{folder} is no folder that this user may write to", path=config_path)
 
 
 def notes(config: Any) -> Iterator[str]:

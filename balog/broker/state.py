@@ -183,18 +183,18 @@ class StateKeeper:
             self._held_bytes -= len(self._held[count].line)
             count += 1
         free, self._held = self._held[:count], self._held[count:]
-        for one in free:
-            self._give(one.line)
-        return [("STATE", one.line) for one in free]
+        for state in free:
+            self._give(state.line)
+        return [("STATE", state.line) for state in free]
 
-    def _keep(self, one: _Held) -> None:
-        self._held.append(one)
-        self._held_bytes += len(one.line)
+    def _keep(self, state: _Held) -> None:
+        self._held.append(state)
+        self._held_bytes += len(state.line)
         while len(self._held) > 1 and (len(self._held) > MAX_HELD or self._held_bytes > MAX_HELD_BYTES):
             # The first is the next one to pass. If it were dropped each time, none would ever pass.
             first, *middle, last = self._held
             kept = [first, *middle[1::2], last] if middle else [last]
-            self._held, self._held_bytes = kept, sum(len(one.line) for one in kept)
+            self._held, self._held_bytes = kept, sum(len(held.line) for held in kept)
 
 
 def _store_outbox(config: StateConfig, say: Callable[[str], None]) -> Outbox:

@@ -25,13 +25,11 @@ class Places:
     def __init__(self, config: BatchConfig) -> None:
         self._config = config
         self._root = os.path.realpath(config.root)
-        self._folders = [os.path.realpath(local_path(place)) for place in config.allowed if is_local(place)]
-        self._urls = [place for place in config.allowed if not is_local(place)]
-        for place in self._urls:
-            if not urlsplit(place).netloc:
-                raise ConfigError(
-                    f"{place} is neither a folder nor a URL with a host or bucket", path="$.batch.allowed"
-                )
+        self._folders = [os.path.realpath(local_path(folder)) for folder in config.allowed if is_local(folder)]
+        self._urls = [url for url in config.allowed if not is_local(url)]
+        for url in self._urls:
+            if not urlsplit(url).netloc:
+                raise ConfigError(f"{url} is neither a folder nor a URL with a host or bucket", path="$.batch.allowed")
 
     @contextmanager
     def open(self, file: str) -> Iterator[IO[bytes]]:
@@ -70,7 +68,7 @@ class Places:
         return os.fdopen(descriptor, "rb")
 
     def _open_url(self, file: str) -> IO[bytes]:
-        if not any(_begins_with(file, place) for place in self._urls):
+        if not any(_begins_with(file, url) for url in self._urls):
             raise BatchError("lies where no file of a BATCH may; add the beginning of its URL to batch.allowed")
         if urlsplit(file).scheme.lower() in ("http", "https"):
             raise BatchError("is at an HTTP server; a broker reads files on disk and in stores such as s3://")
@@ -98,14 +96,14 @@ def _is_below(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
-def _begins_with(file: str, place: str) -> bool:
+def _begins_with(file: str, url: str) -> bool:
     """Return whether a URL is below another one: same scheme and host, and whole path segments."""
     try:
-        one, other = urlsplit(file), urlsplit(place)
-        same = (one.scheme.lower(), one.hostname, one.port) == (other.scheme.lower(), other.hostname, other.port)
+        parts, other = urlsplit(file), urlsplit(url)
+        same = (parts.scheme.lower(), parts.hostname, parts.port) == (other.scheme.lower(), other.hostname, other.port)
     except ValueError:
         return False
-    path = unquote(one.path)
+    path = unquote(parts.path)
     if ".." in path.split("/") or "\\" in path:
         return False
     return same and _is_below(path, unquote(other.path).rstrip("/") or "/")

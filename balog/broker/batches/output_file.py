@@ -37,18 +37,18 @@ class Location:
     """
 
     def __init__(self, config: BatchConfig) -> None:
-        place = config.location or ""
+        location = config.location or ""
         self._folder: Path | None = None
         self._storage: Storage | None = None
-        self._url = place.rstrip("/")
+        self._url = location.rstrip("/")
         self._is_tidy = False
         try:
-            if is_local(place):
-                self._folder = Path(os.path.abspath(paths.local_path(local_path(place), "location")))
+            if is_local(location):
+                self._folder = Path(os.path.abspath(paths.local_path(local_path(location), "location")))
                 if config.options:
                     raise ConfigError("are for a URL such as s3://…, a path on local disk takes none", path="options")
             else:
-                self._storage = open_storage(place, config.options, "location")
+                self._storage = open_storage(location, config.options, "location")
         except ConfigError as error:
             raise ConfigError(error.reason, error.source, f"$.batch.{error.path}") from None
 

@@ -82,8 +82,8 @@ class BatchReader(Editor):
                 check_message(line)
             except UnreadableError as error:
                 return self._refuse("?", f"cannot be read: {error}", line)
-        if place := find_credentials(line):
-            return self._refuse("?", f"has credentials in it, at {place}; only pre-signed URLs may be", line)
+        if path := find_credentials(line):
+            return self._refuse("?", f"has credentials in it, at {path}; only pre-signed URLs may be", line)
         try:
             batch = read_batch(line)
         except BatchError as error:

@@ -77,8 +77,8 @@ class RecordEditor(Editor):
 
     def rules_for(self, stream: str) -> StreamRules | None:
         """Return the rules for a stream's records, with its last SCHEMA applied; None without rules."""
-        found = self._stream(stream)
-        return None if found is None else found.rules
+        entry = self._stream(stream)
+        return None if entry is None else entry.rules
 
     def edit(self, kind: str, line: bytes) -> Sequence[Line] | None:
         """See ``Editor``. The line's own type counts, even if ``kind`` differs."""
@@ -122,18 +122,18 @@ class RecordEditor(Editor):
         return stream.edit_record(envelope, line) if kind == "RECORD" else stream.edit_schema(envelope)
 
     def _stream(self, name: str) -> _Stream | None:
-        found = self._streams.get(name)
-        if found is None:
+        stream = self._streams.get(name)
+        if stream is None:
             rules = [rule for rule in self._rules if _is_for(rule.config.stream, name)]
             schema_rules = [rule for rule in self._schema_rules if _is_for(rule.stream, name)]
             if not rules and not schema_rules:
                 return None
-            found = self._streams[name] = _Stream(
+            stream = self._streams[name] = _Stream(
                 StreamRules(name, rules) if rules else None,
                 Enrichment(name, schema_rules, self._say) if schema_rules else None,
                 self._say,
             )
-        return found
+        return stream
 
 
 def _is_for(pattern: str, name: str) -> bool:

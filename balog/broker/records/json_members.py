@@ -72,7 +72,7 @@ def has_key_twice(data: bytes | Raw) -> bool:
         UnreadableError: not an object.
     """
     return _read(
-        has_duplicate_member, bytes(data), "an object", lambda found: len(found) != len({key for key, _ in found})
+        has_duplicate_member, bytes(data), "an object", lambda pairs: len(pairs) != len({key for key, _ in pairs})
     )
 
 
@@ -91,7 +91,7 @@ def read_items(data: bytes | Raw) -> list[Raw]:
     Raises:
         UnreadableError: it is not.
     """
-    return _read(_items, data, "an array", lambda found: [value for _, value in found])
+    return _read(_items, data, "an array", lambda pairs: [value for _, value in pairs])
 
 
 def _read(
@@ -139,40 +139,40 @@ def _unreadable(error: Exception) -> UnreadableError:
 def _scan(data: bytes, error: Exception, *, is_object: bool) -> list[tuple[str, Raw]]:
     """Return the members of an object, or the items of an array under empty keys; else ``error`` as a refusal."""
     text = data.decode("utf-8", "surrogateescape")
-    found: list[tuple[str, Raw]] = []
+    members: list[tuple[str, Raw]] = []
     opening, closing = "{}" if is_object else "[]"
     try:
-        place = _expect(text, 0, opening)
-        if text[place : place + 1] != closing:
+        index = _expect(text, 0, opening)
+        if text[index : index + 1] != closing:
             while True:
                 key = ""
                 if is_object:
-                    key, place = scanstring(text, _expect(text, place, '"'), True)
-                    place = _expect(text, place, ":")
-                _, end = _skipper.raw_decode(text, place)
-                found.append((key, Raw(text[place:end].encode("utf-8", "surrogateescape"))))
-                place = _skip_white(text, end)
-                if text[place : place + 1] == closing:
+                    key, index = scanstring(text, _expect(text, index, '"'), True)
+                    index = _expect(text, index, ":")
+                _, end = _skipper.raw_decode(text, index)
+                members.append((key, Raw(text[index:end].encode("utf-8", "surrogateescape"))))
+                index = _skip_white(text, end)
+                if text[index : index + 1] == closing:
                     break
-                place = _expect(text, place, ",")
-        if _skip_white(text, place + 1) != len(text):
+                index = _expect(text, index, ",")
+        if _skip_white(text, index + 1) != len(text):
             raise ValueError
     except ValueError:
         raise _unreadable(error) from None
     except RecursionError:
         raise UnreadableError("nested too deep") from None
-    return found
+    return members
 
 
-def _skip_white(text: str, place: int) -> int:
-    while text[place : place + 1] in _WHITE and place < len(text):
-        place += 1
-    return place
+def _skip_white(text: str, index: int) -> int:
+    while text[index : index + 1] in _WHITE and index < len(text):
+        index += 1
+    return index
 
 
-def _expect(text: str, place: int, char: str) -> int:
+def _expect(text: str, index: int, char: str) -> int:
     """Return the index after a character and, unless a string begins, the following white space."""
-    place = _skip_white(text, place)
-    if text[place : place + 1] != char:
+    index = _skip_white(text, index)
+    if text[index : index + 1] != char:
         raise ValueError
-    return place + 1 if char == '"' else _skip_white(text, place + 1)
+    return index + 1 if char == '"' else _skip_white(text, index + 1)

@@ -21,18 +21,18 @@ def parse_path(path: str) -> Steps:
     Raises:
         ValueError: an empty name, or a backslash before anything else.
     """
-    steps, place = [], 0
+    steps, index = [], 0
     while True:
-        part = _PART.match(path, place)
+        part = _PART.match(path, index)
         if part is None:
             raise ValueError(f"{path!r} is no path to a property; write a.b, and \\. for a dot that is in a name")
         steps.append(_ESCAPED.sub(r"\1", part[0]))
-        place = part.end()
-        if place == len(path):
+        index = part.end()
+        if index == len(path):
             return tuple(steps)
-        if path[place] != ".":
+        if path[index] != ".":
             raise ValueError(f"{path!r} is no path to a property; a backslash stands before a dot or a backslash")
-        place += 1
+        index += 1
 
 
 def reach(members: Members, steps: Steps, change: Callable[[Members], None]) -> None:

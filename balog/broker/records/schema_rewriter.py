@@ -67,8 +67,8 @@ class SchemaRewriter:
         for name, steps, mask in self._rule.masks:
             if not mask.keeps_apart:
                 self._check_key(steps[0], f"mask.{name}", "this mask makes different rows the same; take sha256")
-            found = reach_schema(root, root, steps[:-1], partial(mask_property, name=steps[-1], root=root, mask=mask))
-            self._note(found, f"mask.{name}")
+            exists = reach_schema(root, root, steps[:-1], partial(mask_property, name=steps[-1], root=root, mask=mask))
+            self._note(exists, f"mask.{name}")
 
     def _drop(self) -> None:
         root = self.root
@@ -76,14 +76,14 @@ class SchemaRewriter:
             self._check_key(steps[0], f"drop.{name}", "its rows can't be told apart without it")
             if self.bookmarks and len(steps) == 1:
                 self.bookmarks = [bookmark for bookmark in self.bookmarks if bookmark != steps[0]]
-            found = reach_schema(root, root, steps[:-1], partial(drop_property, name=steps[-1]))
-            self._note(found, f"drop.{name}")
+            exists = reach_schema(root, root, steps[:-1], partial(drop_property, name=steps[-1]))
+            self._note(exists, f"drop.{name}")
 
     def _rename(self) -> None:
         root = self.root
         for parent, names in self._rule.renames.items():
             try:
-                found = reach_schema(root, root, parent, partial(rename_properties, names=names))
+                exists = reach_schema(root, root, parent, partial(rename_properties, names=names))
             except KeyError as error:
                 raise PipeError(
                     f"{self._rule.path}.rename: two properties of {self._stream} would be called {error.args[0]}; "
@@ -92,7 +92,7 @@ class SchemaRewriter:
             if not parent:
                 self.keys = self.keys and [names.get(key, key) for key in self.keys]
                 self.bookmarks = self.bookmarks and [names.get(bookmark, bookmark) for bookmark in self.bookmarks]
-            self._note(found, "rename." + ".".join((*parent, *list(names)[:1])))
+            self._note(exists, "rename." + ".".join((*parent, *list(names)[:1])))
 
     def _check_key(self, name: str, part: str, reason: str) -> None:
         if self.keys and name in self.keys:
@@ -100,6 +100,6 @@ class SchemaRewriter:
                 f"{self._rule.path}.{part}: {name} is a key property of {self._stream}, and {reason}; leave it out"
             )
 
-    def _note(self, found: bool, part: str) -> None:
-        if not found and "properties" in self.root and self._rule.config.stream == self._stream:
+    def _note(self, exists: bool, part: str) -> None:
+        if not exists and "properties" in self.root and self._rule.config.stream == self._stream:
             self.unknown.append(f"{self._rule.path}.{part}: the schema of {self._stream} has no such property")

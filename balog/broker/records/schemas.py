@@ -25,8 +25,8 @@ _CAN_REFUSE_NULL = frozenset({"const", "allOf", "anyOf", "oneOf", "not", "if", "
 
 def parts(node: Node, keyword: str) -> list[Any]:
     """Return a keyword's list of schemas; empty if it is not a list."""
-    found = node.get(keyword)
-    return found if isinstance(found, list) else []
+    schemas = node.get(keyword)
+    return schemas if isinstance(schemas, list) else []
 
 
 def types(node: Any, root: Node, depth: int = 0) -> frozenset[str] | None:
@@ -106,12 +106,12 @@ def reach_schema(node: Any, root: Node, steps: Steps, change: Change) -> bool:
     loosen(node, root)
     same = [*parts(node, "allOf"), *parts(node, "anyOf"), *parts(node, "items"), *parts(node, "prefixItems")]
     same += [node[keyword] for keyword in ("items", "additionalItems") if isinstance(node.get(keyword), dict)]
-    found = [reach_schema(part, root, steps, change) for part in same]
+    changed = [reach_schema(part, root, steps, change) for part in same]
     if not steps:
-        found.append(change(node))
+        changed.append(change(node))
     elif declared(node, steps[0]) is not None:
-        found.append(reach_schema(node["properties"][steps[0]], root, steps[1:], change))
-    return any(found)
+        changed.append(reach_schema(node["properties"][steps[0]], root, steps[1:], change))
+    return any(changed)
 
 
 def loosen(node: Node, root: Node) -> None:

@@ -130,7 +130,7 @@ class _Run:
         self._code: int | None = None
         self._own: RunPayload | None = None
         self._problem: str | None = None
-        self._is_spoilt = False
+        self._is_corrupt = False
         self._kill_at: float | None = None
         self._began, self._started = time.monotonic(), time.time_ns()
 
@@ -188,7 +188,7 @@ class _Run:
     @property
     def _exit_code(self) -> int:
         """The command's own exit code; 1 if a full quarantine ended the run."""
-        return 1 if self._is_spoilt or self._code is None else self._code
+        return 1 if self._is_corrupt or self._code is None else self._code
 
     def force(self, number: int) -> None:
         """End at once, after a second signal during the delivery to the sinks."""
@@ -237,7 +237,7 @@ class _Run:
                 continue
             ended_at = ended_at or now
             # A grandchild may still run: its stdout is read to the end, its log lines for a limited time.
-            if child.stdout in takers and not (self._is_spoilt or signals.came()):
+            if child.stdout in takers and not (self._is_corrupt or signals.came()):
                 continue
             if now - ended_at > _LINGER_SECONDS or (not ready and now - ended_at >= _IDLE_SECONDS):
                 break
@@ -251,7 +251,7 @@ class _Run:
 
     def _see_to_the_end(self, child: Child) -> None:
         """Terminate a child whose run has failed, and kill it after ten seconds."""
-        if not self._is_spoilt:
+        if not self._is_corrupt:
             return
         if self._kill_at is None:
             self._kill_at = time.monotonic() + _GRACE_SECONDS
@@ -263,7 +263,7 @@ class _Run:
         """Pass lines on; return False after the reader closed its end, so that the child's pipe closes, too."""
         if self._stream is not None:
             self._stream.take(data)
-        return self._stream is not None and (self._stream.is_wanted or self._is_spoilt)
+        return self._stream is not None and (self._stream.is_wanted or self._is_corrupt)
 
     def _take_stderr(self, data: bytes) -> bool:
         try:
@@ -297,7 +297,7 @@ class _Run:
             self._quarantine.put(reason, line)
         except PipeError as error:
             self._problem = str(error)
-            self._is_spoilt = True
+            self._is_corrupt = True
             return False
         if self._filter.count == 1:
             message = f"stdout has a line that is not a Singer message: {reason}; such lines go to quarantine"
