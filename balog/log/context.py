@@ -175,10 +175,10 @@ class ProcessContext:
         """Return the context as data, and encoded as the members of a JSON object without its braces."""
         threads = self.threads
         try:
-            found: tuple[dict[str, Any], bytes] = threads.context
+            context: tuple[dict[str, Any], bytes] = threads.context
         except AttributeError:
-            found = threads.context = self._find()
-        return found
+            context = threads.context = self._find()
+        return context
 
     def _find(self) -> tuple[dict[str, Any], bytes]:
         with _finding:

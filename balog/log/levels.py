@@ -48,14 +48,14 @@ class ChannelLevels:
             return self._known[channel]
         except KeyError:
             pass
-        found = self.thresholds.get(channel)
-        if found is None:
-            found = next((threshold for pattern, threshold in self._patterns if pattern.match(channel)), None)
+        threshold = self.thresholds.get(channel)
+        if threshold is None:
+            threshold = next((level for pattern, level in self._patterns if pattern.match(channel)), None)
         if len(channel) <= _MAX_KNOWN_NAME:
             if len(self._known) >= _MAX_KNOWN:
                 self._known.clear()
-            self._known[channel] = found
-        return found
+            self._known[channel] = threshold
+        return threshold
 
 
 def _compile(pattern: str) -> re.Pattern[str]:

@@ -234,13 +234,13 @@ class EventLogger(AsyncMethods, StdlibMethods, structlog.BoundLoggerBase):
     @staticmethod
     def _write_raw(recorder: Recorder, level: Level, raw: Any) -> bool:
         """Write an event that the program made, unchanged except for secrets. Return False if it is not an event."""
-        found = parse_raw_event(raw)
-        if found is not None:
-            channel, is_written = found.header.channel, recorder.threshold_of(found.header.channel) <= LEVELS[level]
-            level = found.level or level
+        event = parse_raw_event(raw)
+        if event is not None:
+            channel, is_written = event.header.channel, recorder.threshold_of(event.header.channel) <= LEVELS[level]
+            level = event.level or level
             if is_written:
-                recorder.write(level, recorder.render_foreign(found), channel)
-        return found is not None
+                recorder.write(level, recorder.render_foreign(event), channel)
+        return event is not None
 
     @staticmethod
     def _payload(
@@ -253,16 +253,16 @@ class EventLogger(AsyncMethods, StdlibMethods, structlog.BoundLoggerBase):
         problem: str,
     ) -> Any:
         try:
-            made = payload_of(event, payload, exc_info, fields, severity=level, strict=recorder.strict, problem=problem)
+            data = payload_of(event, payload, exc_info, fields, severity=level, strict=recorder.strict, problem=problem)
         except Exception as error:
             if recorder.strict:
                 raise
             recorder.changed()
             return log_payload(event, level, problem=f"its payload raised {type(error).__name__}")
-        is_changed = not (payload is None or isinstance(payload, dict)) and isinstance(made, dict) and "problem" in made
+        is_changed = not (payload is None or isinstance(payload, dict)) and isinstance(data, dict) and "problem" in data
         if problem or is_changed:
             recorder.changed()
-        return made
+        return data
 
     @guarded(object.__repr__)
     def __repr__(self) -> str:

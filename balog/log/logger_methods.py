@@ -106,13 +106,13 @@ def level_of_call(level: object, fields: dict[str, Any], *, strict: bool) -> Lev
     """
     if type(level) is str and not level:
         level = fields.pop("level", "INFO")
-    found = find_level(level)
-    if found is None:
+    known_level = find_level(level)
+    if known_level is None:
         problem = f"no level {safe_str(level, repr)[:40]}; written at INFO"
         if strict:
             raise ConfigError(problem, "log(…)")
         fields.setdefault("problem", problem)
-    return found or "INFO"
+    return known_level or "INFO"
 
 
 class StdlibMethods:

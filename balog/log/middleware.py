@@ -111,8 +111,8 @@ class _Settings:
 
 @guarded(lambda settings, scope: _Request(settings))
 def _of_scope(settings: _Settings, scope: Message) -> _Request:
-    found = {name.lower(): value for name, value in scope.get("headers", ())}
-    ids = (found.get(name, b"").decode("latin-1") for name in (b"x-request-id", b"traceparent"))
+    headers = {name.lower(): value for name, value in scope.get("headers", ())}
+    ids = (headers.get(name, b"").decode("latin-1") for name in (b"x-request-id", b"traceparent"))
     return _Request(settings, scope.get("method", "WEBSOCKET"), scope.get("path", ""), *ids)
 
 

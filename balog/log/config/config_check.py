@@ -21,13 +21,13 @@ def find_logger_problems(path: str | os.PathLike[str]) -> list[ConfigError]:
     Raises:
         ConfigError: there is no such file, or it is not JSON.
     """
-    document, found = configs.read(path)
+    document, problems = configs.read(path)
     source = str(path)
-    found = configs.add_problems(found, configs.find_problems(document, LoggerConfig, source))
+    problems = configs.add_problems(problems, configs.find_problems(document, LoggerConfig, source))
     config, _, original = intact(document, LoggerConfig)
     if config is not None:
-        found += (ConfigError(one.reason, source, original(one.path)) for one in _meaning(config))
-    return found
+        problems += (ConfigError(problem.reason, source, original(problem.path)) for problem in _meaning(config))
+    return problems
 
 
 def _meaning(config: LoggerConfig) -> Iterator[ConfigError]:

@@ -87,7 +87,7 @@ class LoggerConfig(Struct, forbid_unknown_fields=True, kw_only=True):
 def list_outputs(output: Where | Sequence[Where]) -> list[Any]:
     """Return the outputs as a list, with a sink's config as the ``to`` of an output, and objects by their names."""
     is_one = isinstance(output, (str, Mapping)) or is_object(output) or not isinstance(output, Iterable)
-    return [_entry(one) for one in ([output] if is_one else output)]  # type: ignore[union-attr]
+    return [_entry(where) for where in ([output] if is_one else output)]  # type: ignore[union-attr]
 
 
 def _entry(output: Any) -> Any:

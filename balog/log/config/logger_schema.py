@@ -11,7 +11,7 @@ _NAMES = ("DEBUG", "INFO", "WARNING", "WARN", "ERROR", "EXCEPTION", "CRITICAL", 
 LEVEL: dict[str, Any] = {
     "description": "DEBUG, INFO, WARNING, ERROR, CRITICAL or OFF, in any case.",
     "type": "string",
-    "pattern": "^({})$".format("|".join("".join(f"[{one}{one.lower()}]" for one in name) for name in _NAMES)),
+    "pattern": "^({})$".format("|".join("".join(f"[{char}{char.lower()}]" for char in name) for name in _NAMES)),
 }
 
 OUTPUT: dict[str, Any] = {

@@ -136,12 +136,12 @@ def log(logger: Any, point: Any) -> None:
 @guarded()
 def parse(line: str) -> Point | None:
     """Read the point in a line of a log, in any dialect that taps print; None if there is none."""
-    found = read_line(line.rstrip("\r\n"))
-    if found is None:
+    log_line = read_line(line.rstrip("\r\n"))
+    if log_line is None:
         return None
-    metric = found.metric
-    if metric is None and found.event is not None and found.event.cls_type == "metric":
-        metric = found.event.payload
+    metric = log_line.metric
+    if metric is None and log_line.event is not None and log_line.event.cls_type == "metric":
+        metric = log_line.event.payload
     if metric is None:
         return None
     return Point(metric.get("type", ""), metric.get("metric", ""), metric.get("value"), metric.get("tags") or {})

@@ -63,7 +63,7 @@ _CONTROL = re.compile(
 
 
 def _escape(text: str) -> str:
-    return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
+    return _CONTROL.sub(lambda match: repr(match[0])[1:-1], text)
 
 
 def message_of(payload: dict[str, Any]) -> str:

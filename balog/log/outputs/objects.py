@@ -27,10 +27,10 @@ class ObjectName(str):
     @classmethod
     def of(cls, output: Any) -> ObjectName:
         """Return the name of an object's function or class."""
-        found = getattr(output, "__qualname__", None)
-        made = cls(found if isinstance(found, str) else type(output).__qualname__)
-        made.output = output
-        return made
+        qualname = getattr(output, "__qualname__", None)
+        name = cls(qualname if isinstance(qualname, str) else type(output).__qualname__)
+        name.output = output
+        return name
 
 
 def is_object(value: Any) -> bool:

@@ -79,10 +79,10 @@ def _origin(event: Event) -> tuple[str, int, str | None]:
     """Return file, line and function of the callsite; without one, the exception's innermost frame."""
     site, exception = event.header.context.get("callsite"), event.payload.get("exception")
     frames = exception.get("frames") if isinstance(exception, dict) else None
-    for place in (site, frames[-1] if isinstance(frames, list) and frames else None):
-        if isinstance(place, dict) and isinstance(place.get("file"), str) and isinstance(place.get("line"), int):
-            function = place.get("func")
-            return place["file"], place["line"], function if isinstance(function, str) else None
+    for frame in (site, frames[-1] if isinstance(frames, list) and frames else None):
+        if isinstance(frame, dict) and isinstance(frame.get("file"), str) and isinstance(frame.get("line"), int):
+            function = frame.get("func")
+            return frame["file"], frame["line"], function if isinstance(function, str) else None
     return "", 0, None
 
 
@@ -101,8 +101,8 @@ def find_logger(channel: str) -> logging.Logger:
         return logging.getLogger(channel)
     name = channel
     while name:
-        found = known.get(name)
-        if isinstance(found, logging.Logger):
-            return found
+        logger = known.get(name)
+        if isinstance(logger, logging.Logger):
+            return logger
         name = name.rpartition(".")[0]
     return logging.getLogger()

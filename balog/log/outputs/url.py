@@ -152,10 +152,10 @@ def _absolute(path: str) -> str:
 
 def _topics_url(where: str) -> str:
     """Return the URL of the topics: without the option ``topic``, and with commas instead of ``%2C``."""
-    place, _, query = where.partition("?")
+    base_url, _, query = where.partition("?")
     rest = "&".join(part for part in query.split("&") if part and part.partition("=")[0] != "topic")
-    place = place.replace("%2C", ",").replace("%2c", ",")
-    return f"{place}?{rest}" if rest else place
+    base_url = base_url.replace("%2C", ",").replace("%2c", ",")
+    return f"{base_url}?{rest}" if rest else base_url
 
 
 def _split(where: str, rest: str) -> tuple[str, dict[str, str]]:
@@ -169,5 +169,5 @@ def _split(where: str, rest: str) -> tuple[str, dict[str, str]]:
 
 
 def _name(where: str) -> str:
-    place = where.partition("?")[0]
-    return repr(place[:80] if "@" not in place else place.partition(":")[0] + ":…")  # before an @ are credentials
+    url = where.partition("?")[0]
+    return repr(url[:80] if "@" not in url else url.partition(":")[0] + ":…")  # before an @ are credentials

@@ -59,8 +59,8 @@ class ContextEncoder:
             inner: equal whenever ``identity`` is the same object.
         """
         key = id(outer), id(identity)
-        found = self._known.get(key)
-        return found if found is not None else self._keep(key, self._make(outer, encoded, inner, (outer, identity)))
+        joined = self._known.get(key)
+        return joined if joined is not None else self._keep(key, self._make(outer, encoded, inner, (outer, identity)))
 
     def structlog_variables(self) -> dict[str, ContextVar[Any]] | None:
         """Return the variables that any context of this process has bound. They stay. None until structlog is imported.
@@ -117,16 +117,16 @@ class ContextEncoder:
             return self._make(outer, encoded, values, None) if values else (outer, encoded, None)
         current = [get(...) for get in getters]
         key = (id(outer), *map(id, current))
-        found = self._known.get(key)
-        if found is not None:
-            return found
+        cached = self._known.get(key)
+        if cached is not None:
+            return cached
         values = {name: value for name, value in zip(names, current) if value is not ...}
         if not values:
             return self._keep(key, (outer, encoded, (outer, current)))
-        made = self._make(outer, encoded, values, (outer, current))
+        joined = self._make(outer, encoded, values, (outer, current))
         kinds = [type(value) for value in current]
         is_unchanging = {type}.issuperset(map(type, kinds)) and _UNCHANGING_OR_UNBOUND.issuperset(kinds)
-        return self._keep(key, made) if is_unchanging else made
+        return self._keep(key, joined) if is_unchanging else joined
 
     def _is_apart(self, outer: dict[str, Any]) -> bool:
         """Return whether the variables are few, of other names than the rest, and no name may redact another."""
@@ -138,11 +138,11 @@ class ContextEncoder:
         self._checked[id(outer)] = outer
         return True
 
-    def _keep(self, key: tuple[int, ...], made: Joined) -> Joined:
+    def _keep(self, key: tuple[int, ...], joined: Joined) -> Joined:
         if len(self._known) >= _MAX_KNOWN:
             self._known.clear()
-        self._known[key] = made
-        return made
+        self._known[key] = joined
+        return joined
 
     def _make(self, outer: dict[str, Any], encoded: bytes, inner: Mapping[str, Any], kept: object) -> Joined:
         joined = {**outer, **inner}

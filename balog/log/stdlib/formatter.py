@@ -63,10 +63,10 @@ class EventFormatter(logging.Formatter):
         return line.decode()
 
     def _render(self, record: logging.LogRecord, recorder: Recorder) -> tuple[Level, bytes]:
-        found = read_record(record, recorder, self._prefix, self._root)
-        if isinstance(found, Event):
-            return found.level or level_of(record.levelno), recorder.render_foreign(found)
-        context = recorder.encode_context(found.context)
-        return found.level, recorder.render(
-            found.level, found.channel, found.payload, found.context, context, found.nanoseconds
+        parts = read_record(record, recorder, self._prefix, self._root)
+        if isinstance(parts, Event):
+            return parts.level or level_of(record.levelno), recorder.render_foreign(parts)
+        context = recorder.encode_context(parts.context)
+        return parts.level, recorder.render(
+            parts.level, parts.channel, parts.payload, parts.context, context, parts.nanoseconds
         )

@@ -71,11 +71,11 @@ class EventHandler(logging.Handler):
 
     def _write(self, record: logging.LogRecord, recorder: Recorder) -> None:
         try:
-            found = read_record(record, recorder, self._prefix)
-            if isinstance(found, Event):
-                level, channel = found.level or level_of(record.levelno), found.header.channel
+            parts = read_record(record, recorder, self._prefix)
+            if isinstance(parts, Event):
+                level, channel = parts.level or level_of(record.levelno), parts.header.channel
                 if recorder.threshold_of(channel) <= LEVELS[level]:
-                    recorder.write(level, recorder.render_foreign(found), channel)
+                    recorder.write(level, recorder.render_foreign(parts), channel)
                 return
         except (PayloadError, KeyboardInterrupt, SystemExit):
             raise
@@ -86,4 +86,4 @@ class EventHandler(logging.Handler):
             level = level_of(record.levelno)
             emit(level, safe_str(record.name), fallback_payload(record, level, error))
             return
-        emit(found.level, found.channel, found.payload, context=found.context, nanoseconds=found.nanoseconds)
+        emit(parts.level, parts.channel, parts.payload, context=parts.context, nanoseconds=parts.nanoseconds)

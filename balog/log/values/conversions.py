@@ -73,20 +73,20 @@ def find_conversion(kind: type) -> Convert | None:
     try:
         return _known[kind]
     except KeyError:
-        found = None if kind in LEAVES or kind in TIMES else _built_in(kind)
+        conversion = None if kind in LEAVES or kind in TIMES else _built_in(kind)
         if len(_known) >= _MAX_TYPES:
             _known.clear()
-        _known[kind] = found
-        return found
+        _known[kind] = conversion
+        return conversion
 
 
 def _built_in(kind: type) -> Convert | None:
     if kind in _CONTAINERS:
         return None
     for base in kind.__mro__:
-        found = _BY_NAME.get((base.__module__.partition(".")[0], base.__name__))
-        if found is not None:
-            return found
+        conversion = _BY_NAME.get((base.__module__.partition(".")[0], base.__name__))
+        if conversion is not None:
+            return conversion
         if base in _BASES:
             return _BASES[base]
     if issubclass(kind, tuple) and isinstance(getattr(kind, "_fields", None), tuple):
@@ -251,10 +251,10 @@ def _rows(value: Any) -> Any:
     if getattr(value, "ndim", 1) == 0:
         return value[()]
     rows, total, has_same_names = rows_of(value, MAX_ITEMS)
-    found = rows if len(rows) == total else _cut(rows, total)
+    kept_rows = rows if len(rows) == total else _cut(rows, total)
     if not has_same_names:
-        return found
-    problem = f"{found.problem}; {SAME_KEYS}" if isinstance(found, PartialValue) else SAME_KEYS
+        return kept_rows
+    problem = f"{kept_rows.problem}; {SAME_KEYS}" if isinstance(kept_rows, PartialValue) else SAME_KEYS
     return PartialValue(rows, problem)
 
 

@@ -30,8 +30,8 @@ def message_text(event: Any, args: tuple[Any, ...]) -> str:
         return text % (args[0] if len(args) == 1 and isinstance(args[0], dict) and args[0] else args)
     with suppress(Exception):
         if "{" in text:
-            made, used = text.format(*args), _count_used(text, args)
-            return made if used == len(args) else f"{made} {safe_str(args[used:], repr)}"
+            formatted, used = text.format(*args), _count_used(text, args)
+            return formatted if used == len(args) else f"{formatted} {safe_str(args[used:], repr)}"
     return f"{text} {safe_str(args, repr)}"
 
 
@@ -68,11 +68,11 @@ def payload_of(
     if not details and not fields:
         return payload
     own = as_dict(payload, strict=strict)
-    made = {**details, **fields, **own}
+    merged = {**details, **fields, **own}
     given = fields.get("problem", problem)
     if own is not payload and "problem" in own and given:  # neither replaces the other
-        made["problem"] = f"{safe_str(given)}; {safe_str(own['problem'])}"
-    return made
+        merged["problem"] = f"{safe_str(given)}; {safe_str(own['problem'])}"
+    return merged
 
 
 def encode_object(value: Any, *, strict: bool) -> bytes:

@@ -97,7 +97,7 @@ def _members_of(error: BaseException) -> tuple[BaseException, ...]:
     """Return the members of an exception group, also of the package ``exceptiongroup``; none of other exceptions."""
     try:
         members = error.exceptions if hasattr(error, "derive") else ()  # type: ignore[attr-defined]
-        return tuple(one for one in members if isinstance(one, BaseException))
+        return tuple(member for member in members if isinstance(member, BaseException))
     except Exception:  # an attribute of that name that is something else
         return ()
 

@@ -42,7 +42,7 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.decode
 
 
-def make_encodable(value: Any, made: Made | None = None, redact: Callable[[str], str] | None = None) -> tuple[Any, str]:
+def make_encodable(value: Any, memo: Made | None = None, redact: Callable[[str], str] | None = None) -> tuple[Any, str]:
     """Convert a value to data that msgspec encodes. Never raises.
 
     Values with a JSON form stay as they are, and others become their conversion. A value without one becomes its
@@ -50,14 +50,14 @@ def make_encodable(value: Any, made: Made | None = None, redact: Callable[[str],
     than 200 levels or inside themselves are cut off. Small values are kept first.
 
     Args:
-        made: the conversions of this value so far.
+        memo: the conversions of this value so far.
         redact: removes secrets from a text before it is cut.
 
     Returns:
         The data (a dict for a dict), whose bytes are not encoded, and a text that names each kind of change, its first
         path and its number; empty without a change.
     """
-    work = _Fallback({} if made is None else made, redact or str)
+    work = _Fallback({} if memo is None else memo, redact or str)
     data = work.convert(value)
     if issubclass(type(value), dict) and not isinstance(data, dict):
         data = {"value": data}
@@ -78,8 +78,8 @@ class _Waiting(NamedTuple):
 class _Fallback:
     """One conversion. Containers and long texts are queued, and the smallest is next, until the limit is reached."""
 
-    def __init__(self, made: Made, redact: Callable[[str], str]) -> None:
-        self._made = made
+    def __init__(self, memo: Made, redact: Callable[[str], str]) -> None:
+        self._made = memo
         self._redact = redact
         self._room = MAX_BYTES
         self._parts = 0

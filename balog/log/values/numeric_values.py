@@ -47,10 +47,10 @@ def duration_of_numpy(value: Any) -> Any:
     text = str(value)
     if text == "NaT":
         return None
-    found = _UNIT.search(value.dtype.str)
-    if found is None or found[2] not in _NANOSECONDS:
+    match = _UNIT.search(value.dtype.str)
+    if match is None or match[2] not in _NANOSECONDS:
         return text
-    return timedelta_text(int(value.astype("int64")) * int(found[1] or 1) * _NANOSECONDS[found[2]])
+    return timedelta_text(int(value.astype("int64")) * int(match[1] or 1) * _NANOSECONDS[match[2]])
 
 
 class Rows(NamedTuple):
@@ -91,10 +91,10 @@ def _named_rows(columns: Iterable[Any], rows: Iterable[Any], total: int) -> Rows
 
 def unique_names(names: Iterable[str]) -> list[str]:
     """Return names, with a number added to each that is there already."""
-    found: dict[str, None] = {}
+    unique: dict[str, None] = {}
     for name in names:
-        found[unused_key(name, found)] = None
-    return list(found)
+        unique[unused_key(name, unique)] = None
+    return list(unique)
 
 
 def _values_of_arrow(column: Any) -> Any:

@@ -43,12 +43,12 @@ class Conversion:
     """The conversion of one value to leaves, dicts and lists, as a whole.
 
     Args:
-        made: the conversions so far.
+        memo: the conversions so far.
     """
 
-    def __init__(self, made: Made) -> None:
+    def __init__(self, memo: Made) -> None:
         self._left = _MAX_PARTS
-        self._made = made
+        self._made = memo
 
     def convert(self, value: Any, levels: int) -> Any:
         """Return data of a value.
@@ -92,15 +92,15 @@ def _with_texts(members: dict[Any, Any]) -> dict[str, Any]:
     return named
 
 
-def convert_once(made: Made, conversion: Convert, value: Any) -> Any:
-    """Return the result of a conversion, from ``made`` if the value has been converted before.
+def convert_once(memo: Made, conversion: Convert, value: Any) -> Any:
+    """Return the result of a conversion, from ``memo`` if the value has been converted before.
 
     Raises:
         Exception: the conversion raises.
     """
-    found = made.get(id(value))
-    if found is None:
-        if len(made) >= _MAX_CONVERSIONS:
+    entry = memo.get(id(value))
+    if entry is None:
+        if len(memo) >= _MAX_CONVERSIONS:
             raise ConversionError(f"more than {_MAX_CONVERSIONS} values to convert")
         try:
             result = conversion(value)
@@ -108,10 +108,10 @@ def convert_once(made: Made, conversion: Convert, value: Any) -> Any:
             raise
         except BaseException as error:  # such as the panic of an extension in Rust
             result = _Failure(error if isinstance(error, Exception) else RuntimeError(type_name(error)))
-        found = made[id(value)] = value, result
-    if type(found[1]) is _Failure:
-        raise found[1].error
-    return found[1]
+        entry = memo[id(value)] = value, result
+    if type(entry[1]) is _Failure:
+        raise entry[1].error
+    return entry[1]
 
 
 class _Failure(NamedTuple):

@@ -97,12 +97,12 @@ def encode(value: Any, redact: Callable[[str], str] | None = None) -> tuple[byte
     Returns:
         The encoding; the data that it was made of, whose bytes are not encoded; whether it has a new ``problem``.
     """
-    made: Made = {}
+    memo: Made = {}
     with suppress(Exception):  # the fallback finds the reason
-        data = Conversion(made).convert(value, 0)
+        data = Conversion(memo).convert(value, 0)
         if isinstance(data, dict):
             return encode_checked(data), data, False
-    data, problem = make_encodable(value, made, redact)
+    data, problem = make_encodable(value, memo, redact)
     if not isinstance(data, dict):
         data, problem = {"value": data}, problem or NO_OBJECT
     if problem:

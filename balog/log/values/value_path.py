@@ -29,22 +29,22 @@ class ValuePath:
 
     def is_inside(self, identity: int) -> bool:
         """Return whether a container around this path has this id."""
-        place = self.outer
-        while place is not None:
-            if place.identity == identity:
+        path = self.outer
+        while path is not None:
+            if path.identity == identity:
                 return True
-            place = place.outer
+            path = path.outer
         return False
 
     def __str__(self) -> str:
         steps: list[str] = []
-        place: ValuePath | None = self
-        while place is not None and place.outer is not None:
-            step = place.step
+        path: ValuePath | None = self
+        while path is not None and path.outer is not None:
+            step = path.step
             if isinstance(step, int):
                 steps.append(f"[{step}]")
             else:
                 steps.append(f".{step}" if _NAME.fullmatch(step) else f"[{_encode(step[:100]).decode()}]")
-            place = place.outer
+            path = path.outer
         text = "$" + "".join(reversed(steps))
         return text if len(text) <= _MAX_PATH else text[:_MAX_PATH] + _CUT
