@@ -110,10 +110,10 @@ class Dispatcher:
 
     def stats(self) -> dict[str, SinkStats]:
         """Return the counters by sink name."""
-        found: dict[str, SinkStats] = {}
+        stats: dict[str, SinkStats] = {}
         for worker in self._workers:
-            found.setdefault(worker.name, SinkStats()).add(worker.stats())
-        return found
+            stats.setdefault(worker.name, SinkStats()).add(worker.stats())
+        return stats
 
     def samples(self) -> Iterator[StatSample]:
         """Yield the counters of every sink."""

@@ -88,19 +88,19 @@ def _is_of_sink(folder: Path) -> bool:
 
 def read_backlog(folder: Path) -> Backlog:
     """Return the backlog in the folder of one sink, without changing it."""
-    found = Backlog(folder=folder, name=folder.name)
+    backlog = Backlog(folder=folder, name=folder.name)
     try:
-        found.sink = msgspec.json.decode((folder / "sink.json").read_bytes(), type=SpooledSink)
-        found.name = found.sink.name
+        backlog.sink = msgspec.json.decode((folder / "sink.json").read_bytes(), type=SpooledSink)
+        backlog.name = backlog.sink.name
     except OSError as error:
-        found.problem = f"{folder / 'sink.json'}: {error.strerror}"
+        backlog.problem = f"{folder / 'sink.json'}: {error.strerror}"
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        found.problem = f"{folder / 'sink.json'}: {error}"
+        backlog.problem = f"{folder / 'sink.json'}: {error}"
     for path in sorted(folder.glob("*.jsonl")):
         try:
             inspected = Segment.inspect(path)
         except OSError as error:
-            found.problem = found.problem or f"{path}: {error.strerror or error}"
+            backlog.problem = backlog.problem or f"{path}: {error.strerror or error}"
             continue
         if inspected is None:
             continue
@@ -108,15 +108,15 @@ def read_backlog(folder: Path) -> Backlog:
         with suppress(OSError, EventError):
             lines, _ = segment.read(1, 1)
             first = decode(lines[0]).header.timestamp if lines else None
-            found.oldest = min((at for at in (found.oldest, first) if at), default=None)
-        found.held += segment.waiting if is_held else 0
-        found.events += 0 if is_held else segment.waiting
-        found.bytes += segment.size - segment.position
+            backlog.oldest = min((at for at in (backlog.oldest, first) if at), default=None)
+        backlog.held += segment.waiting if is_held else 0
+        backlog.events += 0 if is_held else segment.waiting
+        backlog.bytes += segment.size - segment.position
         segment.release()
     for path in sorted(folder.glob("dead/*.jsonl")):
         with suppress(OSError):
-            found.dead_letters += path.read_bytes().count(b"\n")
-    return found
+            backlog.dead_letters += path.read_bytes().count(b"\n")
+    return backlog
 
 
 def redrive(backlog: Backlog) -> int:
@@ -209,12 +209,12 @@ def plan(backlog: Backlog, configs: Sequence[SinkConfig] | None) -> Plan:
         lambda config: config.name == backlog.name,
         lambda config: config.name.split()[0] == backlog.name.split()[0],
     ):
-        found = [config for config in configs if fits(config)]
-        if len(found) == 1:
-            return Plan(backlog, found[0], None)
-        if found:
+        candidates = [config for config in configs if fits(config)]
+        if len(candidates) == 1:
+            return Plan(backlog, candidates[0], None)
+        if candidates:
             break
-    what = f"{len(found)} sinks" if found else "no sink"
+    what = f"{len(candidates)} sinks" if candidates else "no sink"
     names = ", ".join(config.name for config in configs) or "none"
     raise ConfigError(f"the config has {what} that {backlog.name} could be; there are {names}")
 

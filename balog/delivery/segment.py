@@ -71,9 +71,9 @@ class LinesFile:
             if not lock(descriptor, wait=False) or not is_at(path, descriptor):
                 os.close(descriptor)
                 return None
-            found = os.fstat(descriptor).st_size
-            size = _end_of_lines(descriptor, found)
-            if size < found:
+            file_size = os.fstat(descriptor).st_size
+            size = _end_of_lines(descriptor, file_size)
+            if size < file_size:
                 os.ftruncate(descriptor, size)
             return cls(path, descriptor, size)
         except BaseException:

@@ -237,7 +237,7 @@ class Spooler:
     def events_waiting(self) -> tuple[int, int]:
         """Return how many events wait in the worker's own segments, and their bytes."""
         segments = tuple(self.spool.own)
-        return sum(one.waiting for one in segments), sum(one.size - one.position for one in segments)
+        return sum(each.waiting for each in segments), sum(each.size - each.position for each in segments)
 
     def events_on_disk(self) -> int:
         """Count the events of this process on disk, without those of the batch in flight that are settled."""

@@ -161,14 +161,14 @@ class SinkWorker:
         """Return a copy of the counters."""
         state, queue = self.state, self._queue
         with self._changed:
-            found = msgspec.structs.replace(state.stats, put=self._put)
-            found.waiting = len(queue.entries) + len(queue.moving) + len(state.batch_in_memory())
-            found.is_failing, found.reason = self._health.is_failing, self._health.reason
+            stats = msgspec.structs.replace(state.stats, put=self._put)
+            stats.waiting = len(queue.entries) + len(queue.moving) + len(state.batch_in_memory())
+            stats.is_failing, stats.reason = self._health.is_failing, self._health.reason
             if self._spooler is not None:
-                found.adopted = self._spooler.spool.adopted_events
+                stats.adopted = self._spooler.spool.adopted_events
                 if not state.has_ended:
-                    found.spooled = self._spooler.events_on_disk()
-            return found
+                    stats.spooled = self._spooler.events_on_disk()
+            return stats
 
     def drain(self, deadline: float) -> None:
         """Stop after the waiting events are delivered, or at a time of the monotonic clock. A later call may only
