@@ -138,7 +138,7 @@ class TestRetention:
         assert aging.ack("g", received) == 0
         assert aging.group_state("g").pending == 0
 
-    def test_dead_letters_are_kept_as_long_from_their_death(self, aging: LocalTopic, clock: Clock) -> None:
+    def test_dead_letters_are_kept_as_long_from_when_they_are_moved(self, aging: LocalTopic, clock: Clock) -> None:
         aging.publish(messages("a"))
         clock.now += 60
         aging.dead_letter("g", aging.receive("g"), "why")
