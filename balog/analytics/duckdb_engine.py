@@ -112,10 +112,10 @@ class DuckDBEngine:
         import pyarrow as pa
 
         with self._lock:
-            found: pa.Table = self.connection.sql(f"FROM {table}").to_arrow_table()
+            arrow_table: pa.Table = self.connection.sql(f"FROM {table}").to_arrow_table()
         # DuckDB and pyarrow would look for a package with time zones, if only for UTC
-        schema = pa.schema([pa.field(field.name, _without_zone(field.type)) for field in found.schema])
-        rows: list[Row] = _in_utc(found.cast(schema).to_pylist())
+        schema = pa.schema([pa.field(field.name, _without_zone(field.type)) for field in arrow_table.schema])
+        rows: list[Row] = _in_utc(arrow_table.cast(schema).to_pylist())
         return rows
 
     def _new_name(self) -> str:
@@ -143,8 +143,8 @@ class DuckDBResult:
     @property
     def types(self) -> list[str]:
         """The types of the columns, as Spark names them."""
-        found = self.engine.connection.table(self.name).types
-        return [_spark_type(kind) for kind in found]
+        column_types = self.engine.connection.table(self.name).types
+        return [_spark_type(kind) for kind in column_types]
 
     def rows(self) -> list[Row]:
         """Return the rows."""

@@ -83,9 +83,9 @@ def filter_events(events: DataFrame, selection: EventFilter, sink: SinkConfig) -
     Raises:
         BalogError: the sink rejects events after all tries.
     """
-    made = events.mapInArrow(partial(_write, selection=selection, config=sink, job=new_id()), _COUNTS).collect()
-    wanted, written, refused = (sum(row[name] for row in made) for name in ("wanted", "written", "refused"))
-    return Filtered(wanted, written, refused, next((row.reason for row in made if row.reason), ""))
+    rows = events.mapInArrow(partial(_write, selection=selection, config=sink, job=new_id()), _COUNTS).collect()
+    wanted, written, refused = (sum(row[name] for row in rows) for name in ("wanted", "written", "refused"))
+    return Filtered(wanted, written, refused, next((row.reason for row in rows if row.reason), ""))
 
 
 def _write(
@@ -117,8 +117,8 @@ def _publish(files: Sequence[Path], config: StoreSinkConfig) -> None:
     Raises:
         SinkError: the archive rejects a file; the others are complete.
     """
-    place = config.path or config.url or ""
-    storage = open_storage(f"{place.rstrip('/')}/{config.topic}", config.options)
+    location = config.path or config.url or ""
+    storage = open_storage(f"{location.rstrip('/')}/{config.topic}", config.options)
     try:
         for file in files:
             manifest = describe(file)

@@ -68,12 +68,12 @@ def between(data: EventData, since: datetime | None = None, until: datetime | No
     for moment in (since, until):
         if moment is not None and moment.tzinfo is None:
             raise ConfigError(f"{moment} has no time zone; say datetime(…, tzinfo=timezone.utc)", "between")
-    found = as_rollups(data)
+    rollups = as_rollups(data)
     ends = {"since": micros(since), "until": micros(until)}
-    engine = engine_of(found.events)
+    engine = engine_of(rollups.events)
     hourly = ("events", "metrics", "errors", "runs")
-    return found._replace(
-        **{name: engine.sql(summaries.HOURS, ends, rows=getattr(found, name)).frame for name in hourly}
+    return rollups._replace(
+        **{name: engine.sql(summaries.HOURS, ends, rows=getattr(rollups, name)).frame for name in hourly}
     )
 
 

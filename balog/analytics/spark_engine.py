@@ -70,7 +70,7 @@ class SparkResult:
     def rows(self) -> list[Row]:
         """Compute the answer; times are fetched as microseconds, because Spark would convert them to local time."""
         schema = self.frame.schema
-        fetched = self.frame.select(*(_in_micros(f.col(f"`{one.name}`"), one) for one in schema))
+        fetched = self.frame.select(*(_in_micros(f.col(f"`{field.name}`"), field) for field in schema))
         return [_with_times(row.asDict(recursive=True), schema) for row in fetched.collect()]
 
 
@@ -94,7 +94,7 @@ def _in_micros(column: Column, field: t.StructField) -> Column:
     if isinstance(field.dataType, t.TimestampType):
         return f.unix_micros(column).alias(field.name)
     if isinstance(field.dataType, t.StructType):
-        inner = (_in_micros(column.getField(one.name), one) for one in field.dataType)
+        inner = (_in_micros(column.getField(member.name), member) for member in field.dataType)
         return f.when(column.isNotNull(), f.struct(*inner)).alias(field.name)
     return column
 

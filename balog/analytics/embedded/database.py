@@ -93,11 +93,11 @@ def _create_view(connection: duckdb.DuckDBPyConnection, tables: StoredTables | Q
 
 def _by_schema(connection: duckdb.DuckDBPyConnection, files: list[str]) -> list[list[str]]:
     """Return files in groups of the same columns, each in the given order."""
-    found = connection.execute(
+    rows = connection.execute(
         "SELECT file_name, list((name, type, num_children, converted_type, logical_type)) "
         f"FROM parquet_schema([{_listed(files)}]) GROUP BY file_name"
     ).fetchall()
-    schemas = {file: str(schema) for file, schema in found}
+    schemas = {file: str(schema) for file, schema in rows}
     groups: dict[str, list[str]] = {}
     for file in files:
         groups.setdefault(schemas[file], []).append(file)
@@ -129,8 +129,8 @@ def _explained(seconds: float) -> Iterator[None]:
 
 def _explanation(error: duckdb.Error) -> BalogError:
     """Return an error of DuckDB as one line, with the line of the statement."""
-    reason, _, place = str(error).partition("\n\nLINE ")
-    line = f", line {place.partition(':')[0]}" if place else ""
+    reason, _, excerpt = str(error).partition("\n\nLINE ")
+    line = f", line {excerpt.partition(':')[0]}" if excerpt else ""
     reason = _NO_TABLE.sub(r'\1 Raw events of --source \2 are balog."\2"', " ".join(reason.split()))
     message = f"{reason:.500}{line}"
     if type(error).__name__ in _WRONG:

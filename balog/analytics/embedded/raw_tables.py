@@ -25,8 +25,8 @@ _COUNT = re.compile(r"count\s*\(\s*\*\s*\)", re.IGNORECASE)
 
 def raw_paths(sql: str) -> list[str]:
     """Return the paths of raw events in a statement in DuckDB's SQL: ``balog."PATH"`` or ``balog.name``."""
-    found = (quoted.replace('""', '"') or plain for quoted, plain in _NAME.findall(sql))
-    return list(dict.fromkeys(filter(None, found)))
+    paths = (quoted.replace('""', '"') or plain for quoted, plain in _NAME.findall(sql))
+    return list(dict.fromkeys(filter(None, paths)))
 
 
 class QueryTables:

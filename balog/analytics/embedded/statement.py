@@ -89,8 +89,8 @@ def ask(tables: StoredTables | QueryTables, sql: str, seconds: float = SECONDS) 
     with open_database(tables, named or tables.names(), seconds) as connection:
         import duckdb
 
-        found = connection.extract_statements(sql)
-        if len(found) != 1 or found[0].type != duckdb.StatementType.SELECT:
+        statements = connection.extract_statements(sql)
+        if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
             raise ConfigError("expected one query: SELECT, WITH, FROM, VALUES, SHOW, DESCRIBE or SUMMARIZE", "SQL")
         yield QueryAnswer(connection, sql)
 

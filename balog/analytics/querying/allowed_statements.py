@@ -157,8 +157,8 @@ def _check_query(tree: Any, tables: Sequence[str] | None, sources: Sequence[str]
         if isinstance(node, _ACTS):
             raise _rejected(f"{_words(node)} inside of a question: it may only read the tables")
         if isinstance(node, exp.Table):
-            found = _check_table(node, tables, sources)
-            raw += [found] if found is not None else []
+            span = _check_table(node, tables, sources)
+            raw += [span] if span is not None else []
         elif isinstance(node, exp.Group) and not any(node.args.values()):
             raise _rejected("GROUP BY is not complete")
         elif isinstance(node, (exp.Anonymous, exp.Func)):

@@ -46,5 +46,5 @@ def documents(frame: DataFrame, limit: int | None) -> Iterator[str]:
     columns = [f.col(name) if is_json else f.col(name).cast("string") for name, is_json in zip(names, are_json)]
     texts = some.toDF(*names).select(f.to_json(f.struct(*columns), _JSON).alias("text"))
     # Small results come from one job over all partitions, large ones from one partition after the other.
-    found = texts.collect() if limit is not None and limit <= _FEW else texts.toLocalIterator(prefetchPartitions=True)
-    return (row[0] for row in found)
+    rows = texts.collect() if limit is not None and limit <= _FEW else texts.toLocalIterator(prefetchPartitions=True)
+    return (row[0] for row in rows)

@@ -106,8 +106,8 @@ def open_source(path: str, sources: Sequence[str]) -> RawSource:
 
 
 def _lies_in(path: str, source: str) -> bool:
-    place = _absolute(source).rstrip("/")
-    return path == place or path.startswith(f"{place}/")
+    root = _absolute(source).rstrip("/")
+    return path == root or path.startswith(f"{root}/")
 
 
 def _is_inside(path: str, source: str) -> bool:

@@ -50,12 +50,12 @@ def events_query(types: Sequence[str], since: datetime, until: datetime, *, erro
 
 def event_of(row: str) -> Event:
     """Return the event of a row of ``events_query``: the text of an object with the fields ``c0``, ``c1`` …"""
-    found = _decode(row)
+    record = _decode(row)
     header = Header(
-        id=found.id,
-        channel=found.channel,
-        timestamp=EPOCH + timedelta(microseconds=found.micros),
-        level=(parse_level(found.level) if found.level is not None else None) or UNSET,
-        context={name: value for name, value in (found.context or {}).items() if value is not None},
+        id=record.id,
+        channel=record.channel,
+        timestamp=EPOCH + timedelta(microseconds=record.micros),
+        level=(parse_level(record.level) if record.level is not None else None) or UNSET,
+        context={name: value for name, value in (record.context or {}).items() if value is not None},
     )
-    return Event(schema=found.schema, header=header, raw_payload=Raw((found.payload or "null").encode()))
+    return Event(schema=record.schema, header=header, raw_payload=Raw((record.payload or "null").encode()))

@@ -12,7 +12,7 @@ from balog.analytics.questions.report import ALL_RUNS, INSIDE, READ
 
 def _any_of(column: str, number: int) -> str:
     """Return whether a column has one of the values of the parameters ``name0`` and on."""
-    return f"{column} IN ({', '.join(f':name{place}' for place in range(number))})"
+    return f"{column} IN ({', '.join(f':name{index}' for index in range(number))})"
 
 
 def _first(rows: str, columns: str, by: str, order: str) -> str:

@@ -174,8 +174,8 @@ named AS (  -- brokers take part in every run; the run belongs to the tap and it
     {_spans("CASE WHEN %(inside)s THEN 1L END AS in%(suffix)s")},
     {_spans("CASE WHEN %(inside)s THEN duration END AS duration%(suffix)s")}
   FROM runs)
-SELECT names, outcome, GROUPING_ID() AS grouping, {", ".join(f"SUM(in{one}) AS runs{one}" for one in SPANS)},
-  {", ".join(f"PERCENTILE(duration{one}, 0.95) AS p95{one}" for one in SPANS)}
+SELECT names, outcome, GROUPING_ID() AS grouping, {", ".join(f"SUM(in{suffix}) AS runs{suffix}" for suffix in SPANS)},
+  {", ".join(f"PERCENTILE(duration{suffix}, 0.95) AS p95{suffix}" for suffix in SPANS)}
 FROM named GROUP BY names, outcome GROUPING SETS ((names, outcome), (names), (outcome), ())
 ORDER BY grouping DESC, runs DESC NULLS LAST, names, outcome LIMIT :most"""
 """Runs by application and outcome, and over all of them (``names`` null) the p95 of their durations."""
@@ -220,8 +220,8 @@ def hourly(keys: Sequence[tuple[str, str | None, str | None]]) -> str:
     """
     numbers = range(len(keys))
     streams, endpoints = (
-        ", ".join(f":metric{number}" for number in numbers if keys[number][place] is not None) or "NULL"
-        for place in (1, 2)
+        ", ".join(f":metric{number}" for number in numbers if keys[number][index] is not None) or "NULL"
+        for index in (1, 2)
     )
     wanted = " OR ".join(
         f"metric = :metric{number} AND stream <=> CAST(:stream{number} AS STRING) "

@@ -45,11 +45,11 @@ def find_files(
         StorageError: a store does not answer.
     """
     storages = storages or StoragePool()
-    found: dict[str, SourceFile] = {}
+    files_by_path: dict[str, SourceFile] = {}
     for path in map(_absolute_path, [paths] if isinstance(paths, str) else paths):
         for file in _store_files(path, storages, is_growing) if is_remote(path) else _local_files(path, is_growing):
-            found[file.path] = file
-    files = [found[path] for path in sorted(found)]
+            files_by_path[file.path] = file
+    files = [files_by_path[path] for path in sorted(files_by_path)]
     return Pruner(storages, since, until).keep(files)
 
 

@@ -35,26 +35,26 @@ _LONGEST = 60  # bytes before a point or an exponent to look at
 def inexact_lines(text: bytes) -> list[int]:
     """Return the indices of the JSON lines that may have a number that a double would round."""
     alike = text.translate(_ALIKE)  # each digit becomes 0, so that a fast search finds long numbers
-    found = [*_fractions(text, alike), *_exponents(text, alike)]
+    positions = [*_fractions(text, alike), *_exponents(text, alike)]
     lines: set[int] = set()
     line = before = 0
-    for place in sorted(found):
-        line += text.count(b"\n", before, place)
+    for position in sorted(positions):
+        line += text.count(b"\n", before, position)
         lines.add(line)
-        before = place
+        before = position
     return sorted(lines)
 
 
 def _fractions(text: bytes, alike: bytes) -> Iterator[int]:
     """Yield the positions of the points of numbers with more than ``DOUBLE_DIGITS`` digits."""
     for needle, behind in ((b"." + _HALF, 0), (_HALF + b".", len(_HALF)), (_HALF + b"e", len(_HALF))):
-        place = 0
-        while (at := alike.find(needle, place)) >= 0:
+        end = 0
+        while (at := alike.find(needle, end)) >= 0:
             point = at + behind
             head = alike[max(point - _LONGEST, 0) : point]
             start = point - len(head) + len(head.rstrip(b"0"))
-            place = _DIGITS.match(alike, point + 1).end()  # type: ignore[union-attr]  # it matches no digit, too
-            digits = text[start : place if alike[point] == _POINT else point]
+            end = _DIGITS.match(alike, point + 1).end()  # type: ignore[union-attr]  # it matches no digit, too
+            digits = text[start : end if alike[point] == _POINT else point]
             if len(digits) > DOUBLE_DIGITS and len(digits.replace(b".", b"").strip(b"0")) > DOUBLE_DIGITS:
                 yield point
 
@@ -62,9 +62,9 @@ def _fractions(text: bytes, alike: bytes) -> Iterator[int]:
 def _exponents(text: bytes, alike: bytes) -> Iterator[int]:
     """Yield the positions of exponents of three or more digits."""
     for needle in (b"e000", b"e-000", b"e+000"):
-        place = 0
-        while (at := alike.find(needle, place)) >= 0:
-            place = at + len(needle)
+        end = 0
+        while (at := alike.find(needle, end)) >= 0:
+            end = at + len(needle)
             head = text[max(at - _LONGEST, 0) : at].rstrip(b"0123456789.-")
             if not head or head[-1] in _BEFORE:  # otherwise it is inside a string, as the digits of an id are
                 yield at

@@ -169,8 +169,8 @@ class _Payload:
     def select(self, name: str, kind: pa.DataType) -> str:
         if name == "cls_type":
             if self._is_type_json or self.as_text:  # a type's name is always a string
-                found = "json_extract(payload, '$.cls_type')" if self.as_text else "payload.cls_type"
-                return f"CASE WHEN json_type({found}) = 'VARCHAR' THEN {found} ->> '$' END"
+                expression = "json_extract(payload, '$.cls_type')" if self.as_text else "payload.cls_type"
+                return f"CASE WHEN json_type({expression}) = 'VARCHAR' THEN {expression} ->> '$' END"
             return "payload.cls_type"
         if pa.types.is_struct(kind) and kind != VARIANT:
             source = "payload"
@@ -192,10 +192,10 @@ def _is_struct_of_strings(kind: pa.DataType) -> bool:
 
 def _is_plain(kind: pa.DataType) -> bool:
     if pa.types.is_struct(kind):
-        found = [name.lower() for name in names(kind)]
+        keys = [name.lower() for name in names(kind)]
         if any(_TAGS & (field.metadata or {}).keys() for field in kind):
             return False
-        return bool(found) and len(set(found)) == len(found) and all(_is_plain(field.type) for field in kind)
+        return bool(keys) and len(set(keys)) == len(keys) and all(_is_plain(field.type) for field in kind)
     if pa.types.is_list(kind):
         return _is_plain(kind.value_type)
     if pa.types.is_map(kind):

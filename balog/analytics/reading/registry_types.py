@@ -20,35 +20,35 @@ from balog.registry.columns import Column, List, Struct, column_of
 from balog.registry.json_schema import decode_schema
 
 
-def payload_type(cls_type: str, place: str | None = None) -> t.StructType | None:
+def payload_type(cls_type: str, location: str | None = None) -> t.StructType | None:
     """Return the columns of a payload type, or None if it has no schema.
 
     Args:
         cls_type: the payload type.
-        place: the folder or URL of a registry, which has priority over the schemas that come with balog; or a JSON
+        location: the folder or URL of a registry, which has priority over the schemas that come with balog; or a JSON
             Schema file.
 
     Raises:
-        ConfigError: ``place`` does not exist, or a schema is not the JSON Schema of an object.
+        ConfigError: ``location`` does not exist, or a schema is not the JSON Schema of an object.
         StorageError: a URL can't be read.
     """
-    found = find_schema(cls_type, place)
-    if found is None:
+    schema = find_schema(cls_type, location)
+    if schema is None:
         return None
-    name, document = found
+    name, document = schema
     kind = spark_type(document, name)
     if not isinstance(kind, t.StructType):
         raise ConfigError("expected the JSON Schema of an object with properties", name)
     return kind
 
 
-def typed_events(cls_type: str, place: str | None = None) -> t.StructType:
+def typed_events(cls_type: str, location: str | None = None) -> t.StructType:
     """Return the columns of events of one payload type: ``DEFAULT`` without ``quarantine``, with a typed payload.
 
     Raises:
         ConfigError: see ``payload_type``; or the type has no schema.
     """
-    payload = payload_type(cls_type, place)
+    payload = payload_type(cls_type, location)
     if payload is None:
         raise ConfigError(
             f"no schema of the payload type {cls_type!r:.100}; name its file or folder with the option schemas, or "
@@ -59,17 +59,17 @@ def typed_events(cls_type: str, place: str | None = None) -> t.StructType:
     return t.StructType([t.StructField(name, kind) for name, kind in kinds.items() if name != "quarantine"])
 
 
-def find_schema(cls_type: str, place: str | None = None) -> tuple[str, Any] | None:
+def find_schema(cls_type: str, location: str | None = None) -> tuple[str, Any] | None:
     """Return the name and the decoded document of a payload type's schema; see ``payload_type``."""
-    root = place
-    if place is not None and not is_url(place):
-        path = Path(place)
+    root = location
+    if location is not None and not is_url(location):
+        path = Path(location)
         if not path.exists():
-            raise ConfigError("no such schema file or folder", place)
+            raise ConfigError("no such schema file or folder", location)
         if path.is_file():
-            document = decode_schema(path.read_bytes(), place)
+            document = decode_schema(path.read_bytes(), location)
             if _names(document) in (None, cls_type):
-                return place, document
+                return location, document
             root = None
     with open_registry(root) as registry:
         try:

@@ -60,21 +60,21 @@ def store_options(options: Mapping[str, str]) -> dict[str, Any]:
                 'AWS_SECRET_ACCESS_KEY, or give storage_options with {"env": "NAME"}',
                 where,
             )
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     if text := options.get("storage_options"):
         try:
-            found = json.loads(text)
+            settings = json.loads(text)
         except ValueError:
-            found = None  # type: ignore[assignment]
-        if not isinstance(found, dict):
+            settings = None  # type: ignore[assignment]
+        if not isinstance(settings, dict):
             raise ConfigError(
                 'option storage_options is not a JSON object; expected {"endpoint_url": "https://…"}', where
             )
     if endpoint := options.get("endpoint_url"):
-        found["endpoint_url"] = endpoint
-    if not re.fullmatch(r"https?://[^/@?#]+/?", str(found.get("endpoint_url", "http://none"))):
+        settings["endpoint_url"] = endpoint
+    if not re.fullmatch(r"https?://[^/@?#]+/?", str(settings.get("endpoint_url", "http://none"))):
         raise ConfigError("option endpoint_url is not an address; expected http(s)://HOST:PORT", where)
-    return found
+    return settings
 
 
 class StoragePool:

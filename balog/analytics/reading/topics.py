@@ -66,17 +66,17 @@ def bounds(url: str) -> Bounds:
 def split_bounds(url: str, bounds: Bounds, parallel: int) -> list[Slice]:
     """Split bounds into slices: a partition of Kafka, or a part of a local topic."""
     _, kind, _, _ = _split(url)
-    found = []
+    slices = []
     for partition, (start, end) in sorted(bounds.items()):
         if start >= end:
             continue
         if kind == "kafka":
-            found.append(Slice(f"{url}/{partition}", start, end))
+            slices.append(Slice(f"{url}/{partition}", start, end))
             continue
         count = min(2 * parallel, -(-(end - start) // _MESSAGES))
         cuts = [start + (end - start) * number // count for number in range(count)]
-        found += [Slice(url, first, last) for first, last in zip(cuts, [*cuts[1:], end])]
-    return found
+        slices += [Slice(url, first, last) for first, last in zip(cuts, [*cuts[1:], end])]
+    return slices
 
 
 def read_topic(piece: Slice) -> Iterator[EventLines]:
@@ -121,9 +121,9 @@ def _file(home: str, topic: str) -> Path:
 
 def _connect(file: Path, url: str) -> sqlite3.Connection:
     """Open the file read-only, without blocking writers."""
-    place = f"file:{quote(str(file.absolute()))}?mode=ro"
+    uri = f"file:{quote(str(file.absolute()))}?mode=ro"
     try:
-        connection = sqlite3.connect(place, uri=True, timeout=_WAIT, isolation_level=None)
+        connection = sqlite3.connect(uri, uri=True, timeout=_WAIT, isolation_level=None)
         try:
             connection.execute("SELECT 1 FROM messages LIMIT 1")
         except sqlite3.OperationalError:
@@ -131,7 +131,7 @@ def _connect(file: Path, url: str) -> sqlite3.Connection:
             if file.with_name(f"{file.name}-wal").exists() or not file.exists():
                 raise
             # No process has it open, and we can't create the shared files of readers, so this file has all messages.
-            connection = sqlite3.connect(f"{place}&immutable=1", uri=True, isolation_level=None)
+            connection = sqlite3.connect(f"{uri}&immutable=1", uri=True, isolation_level=None)
     except sqlite3.Error as error:
         raise TopicError(f"{url}: can't be read: {error}") from None
     return connection

@@ -30,19 +30,19 @@ class Slow(NamedTuple):
 
 def slowed(rows: Rows) -> list[Slow]:
     """Return the timers of streams, and the endpoints, that became slower, in the order of the time lost."""
-    found = []
+    timers = []
     for row in rows["metrics"]:
         timed = row["type"] == "timer" and comparison.is_slower(row)
         if timed and row["grouping"] == "stream":
-            found.append(Slow(f"{row['metric']} of {row['stream']}", row["metric"], row["stream"], None, row))
+            timers.append(Slow(f"{row['metric']} of {row['stream']}", row["metric"], row["stream"], None, row))
         elif timed and row["grouping"] == "endpoint" and row["endpoint"] is not None:
-            found.append(Slow(f"requests to {row['endpoint']}", row["metric"], None, row["endpoint"], row))
+            timers.append(Slow(f"requests to {row['endpoint']}", row["metric"], None, row["endpoint"], row))
         elif timed and row["grouping"] == "metric" and row["metric"] != REQUESTS:
-            found.append(Slow(row["metric"], row["metric"], None, None, row))
-    by_stream = {slow.metric for slow in found if slow.stream is not None}
-    found = [slow for slow in found if slow.stream or slow.endpoint or slow.metric not in by_stream]
-    found.sort(key=lambda slow: (slow.row["p95_before"] - slow.row["p95_now"]) * slow.row["count_now"])
-    return found[:_MOST_FINDINGS]
+            timers.append(Slow(row["metric"], row["metric"], None, None, row))
+    by_stream = {slow.metric for slow in timers if slow.stream is not None}
+    timers = [slow for slow in timers if slow.stream or slow.endpoint or slow.metric not in by_stream]
+    timers.sort(key=lambda slow: (slow.row["p95_before"] - slow.row["p95_now"]) * slow.row["count_now"])
+    return timers[:_MOST_FINDINGS]
 
 
 def assemble(rows: Rows, ranges: TimeRanges, hourly: Sequence[Row]) -> dict[str, Any]:
@@ -54,7 +54,7 @@ def assemble(rows: Rows, ranges: TimeRanges, hourly: Sequence[Row]) -> dict[str,
         hourly: the result of ``queries.hourly`` for ``slowed``.
     """
     failures = [_failure(row, ranges) for row in rows["failures"]]
-    failures.sort(key=lambda one: (not one.new, -one.now, -one.events))
+    failures.sort(key=lambda failure: (not failure.new, -failure.now, -failure.events))
     runs = _runs(rows["runs"], failures)
     throughput, records = _throughput(rows)
     of_all = [row for row in rows["outcomes"] if row["grouping"] == 3]
@@ -111,7 +111,7 @@ def _runs(rows: Iterable[Row], failures: Sequence[model.Failure]) -> list[model.
             of_run[run_id].append(failure.fingerprint)
     runs = []
     for row in rows:
-        streams = [model.from_row(model.RunStreamStats, one) for one in row["streams"] if one["stream"] is not None]
+        streams = [model.from_row(model.RunStreamStats, part) for part in row["streams"] if part["stream"] is not None]
         sums = {name: whole(row[name]) for name in ("records", "bytes")}
         runs.append(model.from_row(model.RunStats, row, **sums, streams=streams, failures=of_run[row["run_id"]]))
     return runs
@@ -135,7 +135,7 @@ def _streams(rows: Rows) -> list[model.StreamSummary]:
     for row in rows["metrics"]:
         if row["grouping"] == "stream" and row["count"]:
             metrics[row["stream"]].append(row)
-    made = []
+    summaries = []
     for name in dict.fromkeys([*metrics, *(stream for stream, _ in volumes)]):
         own, volume = metrics.get(name, []), volumes.get((name, None))
         timers = sorted((row for row in own if row["type"] == "timer"), key=lambda row: -row["sum"])
@@ -143,13 +143,13 @@ def _streams(rows: Rows) -> list[model.StreamSummary]:
         spent = finite(timer.get("sum"))
         timed = _records(volumes.get((name, timer.get("metric"))))
         applications = {app for row in [*own, *([volume] if volume else [])] for app in row["applications"]}
-        made.append(model.from_row(
+        summaries.append(model.from_row(
             model.StreamSummary, {name: timer.get(name) for name in ("p50", "p95", "p95_now", "p95_before")},
             stream=name, applications=sorted(applications), records=_records(volume),
             bytes=whole(volume["bytes"]) if volume else None, timer=timer.get("metric"), seconds=spent,
             slower=comparison.is_slower(timer), rate=finite(timed / spent) if timed is not None and spent else None,
         ))  # fmt: skip
-    return sorted(made, key=lambda one: (-(one.seconds or 0), -(one.records or 0), one.stream))
+    return sorted(summaries, key=lambda summary: (-(summary.seconds or 0), -(summary.records or 0), summary.stream))
 
 
 def _records(row: Row | None) -> int | float | None:
@@ -164,9 +164,9 @@ def _request(row: Row) -> model.RequestStats:
 
 
 def _metrics(rows: Rows) -> list[model.MetricStats]:
-    found = [row for row in rows["metrics"] if row["grouping"] == "metric" and row["count"]]
-    made = [model.from_row(model.MetricStats, row, sum=finite(row["sum"])) for row in found]
-    return sorted(made, key=lambda one: (one.metric, one.type or ""))
+    metric_rows = [row for row in rows["metrics"] if row["grouping"] == "metric" and row["count"]]
+    metrics = [model.from_row(model.MetricStats, row, sum=finite(row["sum"])) for row in metric_rows]
+    return sorted(metrics, key=lambda metric: (metric.metric, metric.type or ""))
 
 
 def _waiting(rows: Rows) -> list[model.StageWaits]:
@@ -174,20 +174,20 @@ def _waiting(rows: Rows) -> list[model.StageWaits]:
     for row in rows["metrics"]:
         if row["grouping"] == "stage" and row["metric"] in WAITS and row["count"]:
             waits[row["stage"]][WAITS[row["metric"]]] += row["sum"]
-    made = []
+    stages = []
     for stage, wait in waits.items():
         read, write = wait["read"], wait["write"]
         slow = "neither" if max(read, write) < 1.5 * min(read, write) or not read + write else "before it"
-        made.append(
+        stages.append(
             model.StageWaits(stage=stage, slow="behind it" if slow != "neither" and write > read else slow,
                              read=finite(read), write=finite(write))
         )  # fmt: skip
-    return sorted(made, key=lambda one: (-((one.read or 0) + (one.write or 0)), one.stage))
+    return sorted(stages, key=lambda stats: (-((stats.read or 0) + (stats.write or 0)), stats.stage))
 
 
 def _channels(rows: Iterable[Row]) -> list[model.ChannelStats]:
-    made = [model.from_row(model.ChannelStats, row) for row in rows if row["events"]]
-    return sorted(made, key=lambda one: (one.channel or "", one.level or ""))
+    channels = [model.from_row(model.ChannelStats, row) for row in rows if row["events"]]
+    return sorted(channels, key=lambda stats: (stats.channel or "", stats.level or ""))
 
 
 # -- now against before -------------------------------------------------------------------------------------------
@@ -203,9 +203,9 @@ def _health(
 ) -> list[model.HealthStat]:
     some = ranges.compared.before is not None
 
-    def pair(found: Iterable[Row], name: str) -> tuple[float, float | None]:
-        found = list(found)
-        now, before = (sum(row[f"{name}_{span}"] or 0 for row in found) for span in ("now", "before"))
+    def pair(stat_rows: Iterable[Row], name: str) -> tuple[float, float | None]:
+        stat_rows = list(stat_rows)
+        now, before = (sum(row[f"{name}_{span}"] or 0 for row in stat_rows) for span in ("now", "before"))
         return now, before if some else None
 
     requests = [row for row in rows["metrics"] if row["grouping"] == "metric" and row["metric"] == REQUESTS]
@@ -246,14 +246,16 @@ def _failed_runs(outcomes: Sequence[Row]) -> Iterable[model.HealthFinding]:
 
 def _worse_failures(failures: Sequence[model.Failure]) -> Iterable[model.HealthFinding]:
     new = [failure for failure in failures if failure.new and failure.now]
-    more = [one for one in failures if not one.new and comparison.is_more(one.now, one.before)]
-    for kind, found in (("new_failure", new), ("more_failures", more)):
-        for one in sorted(found, key=lambda one: -one.now)[:_MOST_FINDINGS]:
-            name = printable(one.message or one.error_type)[:100]
-            times = "once" if one.now == 1 else f"{count(one.now)} times"
-            words = f"New: {name}, {times}" if one.new else f"More often: {name}, {times}, {count(one.before)} before"
+    more = [failure for failure in failures if not failure.new and comparison.is_more(failure.now, failure.before)]
+    for kind, group in (("new_failure", new), ("more_failures", more)):
+        for error in sorted(group, key=lambda error: -error.now)[:_MOST_FINDINGS]:
+            name = printable(error.message or error.error_type)[:100]
+            times = "once" if error.now == 1 else f"{count(error.now)} times"
+            words = (
+                f"New: {name}, {times}" if error.new else f"More often: {name}, {times}, {count(error.before)} before"
+            )
             yield model.HealthFinding(
-                kind=kind, words=words, since=one.first if one.new else None, link=f"f-{one.fingerprint}"
+                kind=kind, words=words, since=error.first if error.new else None, link=f"f-{error.fingerprint}"
             )
 
 

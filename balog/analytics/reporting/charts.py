@@ -27,8 +27,8 @@ _ROW = 24
 def draw(report: Report) -> dict[str, Chart]:
     """Draw the charts for which the report has data: ``channels``, ``throughput``, ``timers``, ``runs``."""
     drawings = {"channels": _channels, "throughput": _throughput, "timers": _timers, "runs": _runs}
-    made = {name: drawing(report) for name, drawing in drawings.items()}
-    return {name: chart for name, chart in made.items() if chart is not None}
+    charts = {name: drawing(report) for name, drawing in drawings.items()}
+    return {name: chart for name, chart in charts.items() if chart is not None}
 
 
 def _channels(report: Report) -> Chart | None:
@@ -68,16 +68,16 @@ def _throughput(report: Report) -> Chart | None:
     step = timedelta(seconds=report.step)
     steps = (last - first) / step + 1
     shown = {"events": "var(--info)", "errors": "var(--error)", "records": "var(--good)"}
-    panels = [name for name in shown if any(getattr(one, name) for one in report.throughput)]
+    panels = [name for name in shown if any(getattr(bar, name) for bar in report.throughput)]
     domain = [first.isoformat(), later(last, step).isoformat()]
     end = later(last, step)
     ticks = {"grid": False, **times_axis(first, end)}
 
     def panel(name: str) -> dict[str, Any]:
         values = [
-            {"at": one.at.isoformat(), "end": later(one.at, step).isoformat(), name: getattr(one, name)}
-            for one in report.throughput
-            if getattr(one, name)
+            {"at": bar.at.isoformat(), "end": later(bar.at, step).isoformat(), name: getattr(bar, name)}
+            for bar in report.throughput
+            if getattr(bar, name)
         ]
         title = years(first, end) if name == panels[-1] else None
         x = field("at", "temporal", title=title, scale={"type": "utc", "domain": domain}, axis=ticks)

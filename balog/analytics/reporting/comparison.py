@@ -95,13 +95,13 @@ def since_when(hours: Sequence[Row], now: float, before: float) -> datetime | No
     middle = math.sqrt(now * before)
     ordered = sorted((row["hour"], row["p95"] > middle) for row in hours if row["p95"] is not None)
     slow = sum(is_slow for _, is_slow in ordered)
-    best, found, passed = 0, None, 0  # passed: the number of slow hours before this one
-    for place, (hour, is_slow) in enumerate(ordered):
-        right = (slow - passed) + (place - passed)
-        if is_slow and right > best and slow - passed >= 0.75 * (len(ordered) - place):
-            best, found = right, hour
+    best, since, passed = 0, None, 0  # passed: the number of slow hours before this one
+    for index, (hour, is_slow) in enumerate(ordered):
+        right = (slow - passed) + (index - passed)
+        if is_slow and right > best and slow - passed >= 0.75 * (len(ordered) - index):
+            best, since = right, hour
         passed += is_slow
-    return found
+    return since
 
 
 def slower_in_words(what: str, now: float, before: float) -> str:

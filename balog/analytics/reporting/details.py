@@ -42,7 +42,7 @@ def ask_details(
 
 
 def _named(names: Sequence[str]) -> dict[str, str]:
-    return {f"name{place}": name for place, name in enumerate(names)}
+    return {f"name{index}": name for index, name in enumerate(names)}
 
 
 def add_details(runs: Sequence[model.RunStats], failures: Sequence[model.Failure], rows: Rows) -> None:
@@ -59,27 +59,27 @@ def add_details(runs: Sequence[model.RunStats], failures: Sequence[model.Failure
         run.failures = list(dict.fromkeys([*run.failures, *(line.fingerprint for line in run.lines)]))
     days, lines = (_grouped(rows.get(name, []), "fingerprint") for name in ("failure_days", "failure_lines"))
     for failure in failures:
-        found = days[failure.fingerprint]
-        failure.days = [from_row(model.FailureDay, row) for row in found]
-        failure.all_days = found[0]["days"] if found else 0
+        day_rows = days[failure.fingerprint]
+        failure.days = [from_row(model.FailureDay, row) for row in day_rows]
+        failure.all_days = day_rows[0]["days"] if day_rows else 0
         failure.lines = [from_row(model.ErrorLine, row) for row in lines[failure.fingerprint]]
 
 
-def add_stream_runs(streams: Sequence[model.StreamSummary], rows: Iterable[Row], made: datetime) -> None:
+def add_stream_runs(streams: Sequence[model.StreamSummary], rows: Iterable[Row], report_time: datetime) -> None:
     """Add runs and the time since the last success to streams.
 
     Args:
         streams: of the report; they are changed.
         rows: the answer to ``questions.STREAM_RUNS``.
-        made: when the report was made.
+        report_time: when the report was made.
     """
-    found = _grouped(rows, "stream")
+    rows_by_stream = _grouped(rows, "stream")
     for stream in streams:
-        own = found[stream.stream]
+        own = rows_by_stream[stream.stream]
         if own:
             stream.all_runs, stream.succeeded = own[0]["runs"], own[0]["succeeded"]
         if stream.succeeded is not None:
-            stream.age = max((made - stream.succeeded).total_seconds(), 0.0)
+            stream.age = max((report_time - stream.succeeded).total_seconds(), 0.0)
         stream.runs = [_stream_run(row) for row in own]
 
 

@@ -121,5 +121,5 @@ def _times(since: datetime, until: datetime) -> dict[str, str | None]:
 
 
 def _links(templates: Iterable[LinkTemplate], subject: str, values: Mapping[str, str | None]) -> list[Link]:
-    made = [(one.label, one.url(values)) for one in templates if one.subject == subject]
-    return [Link(label, url) for label, url in made if url is not None]
+    pairs = [(template.label, template.url(values)) for template in templates if template.subject == subject]
+    return [Link(label, url) for label, url in pairs if url is not None]

@@ -45,8 +45,8 @@ class NotebookReport:
     @property
     def document(self) -> dict[str, Any]:
         """The document of ``balog report --json``, see ``schemas/report/1.0.0.json``."""
-        found: dict[str, Any] = json.loads(encode(self.report))
-        return found
+        document: dict[str, Any] = json.loads(encode(self.report))
+        return document
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the page atomically, or the document if the name ends with ``.json``; return the path.
@@ -67,9 +67,9 @@ class NotebookReport:
         return _FRAME.format(height=HEIGHT, page=html.escape(self.page))
 
     def __repr__(self) -> str:
-        one = self.report
-        totals = f"{one.events:,} events, {one.errors:,} errors, {one.totals['runs']:,} runs"
-        return f"<Report of {', '.join(one.sources)}: {totals}>"
+        contents = self.report
+        totals = f"{contents.events:,} events, {contents.errors:,} errors, {contents.totals['runs']:,} runs"
+        return f"<Report of {', '.join(contents.sources)}: {totals}>"
 
 
 def report(
@@ -93,8 +93,8 @@ def report(
         raise ConfigError("nothing to report; give a file, a folder or the location of tables", "analytics.report")
     query = parse_query(since, until, compare, where)
     templates = [parse_link(link) for link in links]
-    made = _of_tables(session, given[0], query) if are_tables(given) else _of_sources(session, given, query)
-    return NotebookReport(made, make_page(made, templates))
+    contents = _of_tables(session, given[0], query) if are_tables(given) else _of_sources(session, given, query)
+    return NotebookReport(contents, make_page(contents, templates))
 
 
 def _of_tables(spark: SparkSession | None, location: str, query: ReportQuery) -> Report:
@@ -102,12 +102,12 @@ def _of_tables(spark: SparkSession | None, location: str, query: ReportQuery) ->
         from balog.analytics.reporting.spark_report import make_report
 
         return make_report(spark, [location], query)
-    made = make_local_report(location, query)
-    if made is None:
+    local_report = make_local_report(location, query)
+    if local_report is None:
         raise ConfigError(
             "DuckDB reports tables with rollups in a folder, without a condition; give a Spark session first", location
         )
-    return made
+    return local_report
 
 
 def _of_sources(spark: SparkSession | None, sources: list[str], query: ReportQuery) -> Report:

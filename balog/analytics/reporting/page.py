@@ -119,8 +119,8 @@ def _choices(report: Report) -> dict[str, list[str]]:
     """Return what the filters offer: pipelines (applications), streams and outcomes of the page."""
     runs, failures = report.runs[:MOST_RUNS], report.failures[:MOST_FAILURES]
     streams = report.streams[:MOST_ROWS_SHOWN]
-    applications = [one.applications for one in runs] + [one.applications for one in failures]
-    pipelines = {name for names in (*applications, *(one.applications for one in streams)) for name in names}
+    applications = [run.applications for run in runs] + [failure.applications for failure in failures]
+    pipelines = {name for names in (*applications, *(stream.applications for stream in streams)) for name in names}
     return {
         "pipeline": sorted(pipelines)[:_MOST_CHOICES],
         "stream": sorted({stream.stream for stream in streams})[:_MOST_CHOICES],
@@ -128,15 +128,15 @@ def _choices(report: Report) -> dict[str, list[str]]:
     }
 
 
-def _choices_of(choices: dict[str, list[str]], one: RunStats | Failure | StreamSummary) -> dict[str, str]:
+def _choices_of(choices: dict[str, list[str]], row: RunStats | Failure | StreamSummary) -> dict[str, str]:
     """Return the places of a row's pipelines and streams in the choices, by filter."""
-    own = {"pipeline": set(one.applications)}
-    if isinstance(one, RunStats):
-        own["stream"] = {stream.stream for stream in one.streams}
-    elif isinstance(one, StreamSummary):
-        own["stream"] = {one.stream}
+    own = {"pipeline": set(row.applications)}
+    if isinstance(row, RunStats):
+        own["stream"] = {stream.stream for stream in row.streams}
+    elif isinstance(row, StreamSummary):
+        own["stream"] = {row.stream}
     return {
-        name: " ".join(str(place) for place, choice in enumerate(choices[name]) if choice in names)
+        name: " ".join(str(index) for index, choice in enumerate(choices[name]) if choice in names)
         for name, names in own.items()
     }
 
@@ -226,12 +226,12 @@ def _channels(report: Report) -> dict[str, list[Any]]:
     rows = [
         _ChannelRow(
             name,
-            [sum(stats.events for stats in found if _level(stats) == level) for level in levels],
-            sum(stats.events for stats in found),
-            sum(stats.errors for stats in found),
-            max((stats.last for stats in found if stats.last is not None), default=None),
+            [sum(stats.events for stats in channel_stats if _level(stats) == level) for level in levels],
+            sum(stats.events for stats in channel_stats),
+            sum(stats.errors for stats in channel_stats),
+            max((stats.last for stats in channel_stats if stats.last is not None), default=None),
         )
-        for name, found in by_name.items()
+        for name, channel_stats in by_name.items()
     ]
     return {"columns": ["channel", *(f"#{level or 'no level'}" for level in levels), "#events", "#errors", "last"],
             "rows": rows}  # fmt: skip

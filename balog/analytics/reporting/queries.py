@@ -60,12 +60,12 @@ class ReportQueries:
         clock must not decide what "now" is.
         """
         ahead = datetime.now(timezone.utc) + timedelta(days=1)
-        (found,) = self.rows(questions.BOUNDS, {"ahead": micros(ahead)})
-        if found["first"] is None:
-            return None, found["number"]
-        whole = _hours(found["first"], found["last"])
-        usual = whole if found["first_usual"] is None else _hours(found["first_usual"], found["last_usual"])
-        return Bounds(usual, whole), found["number"]
+        (row,) = self.rows(questions.BOUNDS, {"ahead": micros(ahead)})
+        if row["first"] is None:
+            return None, row["number"]
+        whole = _hours(row["first"], row["last"])
+        usual = whole if row["first_usual"] is None else _hours(row["first_usual"], row["last_usual"])
+        return Bounds(usual, whole), row["number"]
 
     def ask(self, ranges: TimeRanges, run: str | None = None) -> Rows:
         """Return the rows of every list, by name; times are in UTC.
@@ -89,8 +89,8 @@ class ReportQueries:
         """
         parameters = _parameters(ranges)
         with ThreadPoolExecutor(4) as threads:
-            found = threads.map(lambda one: self.rows(one[0], {**parameters, **one[1]}), asked.values())
-            return dict(zip(asked, found))
+            answers = threads.map(lambda query: self.rows(query[0], {**parameters, **query[1]}), asked.values())
+            return dict(zip(asked, answers))
 
     def hourly(self, ranges: TimeRanges, keys: Sequence[tuple[str, str | None, str | None]]) -> list[Row]:
         """Return ``metric, stream, endpoint, hour, count, p95`` of a few metrics, over the times compared."""

@@ -66,10 +66,10 @@ def length(text: str, name: str) -> timedelta:
     Raises:
         ConfigError: the text is not valid; ``name`` is the option's name.
     """
-    found = _LENGTH.fullmatch(text.strip().lower())
-    if found is None or not int(found[1]):
+    match = _LENGTH.fullmatch(text.strip().lower())
+    if match is None or not int(match[1]):
         raise ConfigError(f"{text!r:.60} is not a duration; give 30m, 24h, 7d or 2w", name)
-    return int(found[1]) * _UNITS[found[2]]
+    return int(match[1]) * _UNITS[match[2]]
 
 
 def moment(text: str, now: datetime, name: str) -> datetime:
@@ -93,8 +93,8 @@ def moment(text: str, now: datetime, name: str) -> datetime:
     try:
         # Python 3.10 does not parse the Z, or fractions of other than 3 or 6 digits
         whole = re.sub(r"\.(\d{1,9})", lambda digits: "." + digits[1][:6].ljust(6, "0"), text)
-        found = datetime.fromisoformat(re.sub(r"[zZ]$", "+00:00", whole))
-        return (found if found.tzinfo else found.replace(tzinfo=timezone.utc)).astimezone(timezone.utc)
+        timestamp = datetime.fromisoformat(re.sub(r"[zZ]$", "+00:00", whole))
+        return (timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=timezone.utc)).astimezone(timezone.utc)
     except (ValueError, OverflowError):
         raise ConfigError(
             f"{text!r:.60} is not a time; give 2026-11-20, 2026-11-20T07:00:00Z, or a duration before now: 24h, 7d",
@@ -212,11 +212,11 @@ def parse_query(
     Raises:
         ConfigError: an option is not valid, or ``until`` is not after ``since``.
     """
-    made = now or datetime.now(timezone.utc)
-    begin = moment(since, made, "--since") if since else None
-    end = moment(until, made, "--until") if until else None
+    report_time = now or datetime.now(timezone.utc)
+    begin = moment(since, report_time, "--since") if since else None
+    end = moment(until, report_time, "--until") if until else None
     if end is None and _LENGTH.fullmatch(since.strip().lower()):
-        end = made
+        end = report_time
     if begin is not None and end is not None and begin >= end:
         raise ConfigError(f"{until or 'now'} is not after --since {since}", "--until")
     begin, end = begin and _full_hour(begin), end and _later_hour(end)
@@ -230,4 +230,4 @@ def parse_query(
             condition.to_spark()  # a condition that Spark can't evaluate is rejected before it starts
     except ConfigError as error:
         raise ConfigError(error.reason, "--where") from None
-    return ReportQuery(begin, end, back, compared, condition, made)
+    return ReportQuery(begin, end, back, compared, condition, report_time)

@@ -36,9 +36,9 @@ def make_raw_report(
         listed = wanted_files(read_inputs({"paths": json.dumps(list(paths))}), query)
     # hourly rollups of all events are enough without a condition
     selection = Selection(query.where.text, query.earliest, query.until) if query.where is not None else None
-    with open_rollups({"files": json.dumps(list(listed))}, selection) as found:
-        made = report_of(found.rollups, query, paths, "files", len(listed))
-    return msgspec.structs.replace(made, duplicates=found.duplicates)
+    with open_rollups({"files": json.dumps(list(listed))}, selection) as raw_rollups:
+        report = report_of(raw_rollups.rollups, query, paths, "files", len(listed))
+    return msgspec.structs.replace(report, duplicates=raw_rollups.duplicates)
 
 
 def wanted_files(inputs: Inputs, query: ReportQuery) -> list[SourceFile]:

@@ -63,12 +63,12 @@ def report_of(
     ranges = _time_ranges(data, query)
     with engine.tuned(rollups, rows) as tuned:
         queries = ReportQueries(engine, tuned)
-        found = queries.ask(ranges, query.run)
-        keys = [(slow.metric, slow.stream, slow.endpoint) for slow in slowed(found)]
-        lists = assemble(found, ranges, queries.hourly(ranges, keys))
+        answers = queries.ask(ranges, query.run)
+        keys = [(slow.metric, slow.stream, slow.endpoint) for slow in slowed(answers)]
+        lists = assemble(answers, ranges, queries.hourly(ranges, keys))
         runs, failures = lists["runs"], lists["failures"]
         add_details(runs, failures, ask_details(queries, ranges, runs, failures))
-    add_stream_runs(lists["streams"], found["stream_runs"], query.made)
+    add_stream_runs(lists["streams"], answers["stream_runs"], query.made)
     return Report(
         made=query.made,
         sources=list(sources),
@@ -81,18 +81,18 @@ def report_of(
     )
 
 
-def _time_ranges(found: Bounds | None, query: ReportQuery) -> TimeRanges:
+def _time_ranges(bounds: Bounds | None, query: ReportQuery) -> TimeRanges:
     """Return the time ranges; without data, those of the query, or empty ones."""
     since, until = query.since, query.until
-    if found is None:
+    if bounds is None:
         moment = since or until or query.made
-        found = Bounds(Period(moment, moment), Period(moment, moment))
-    data = found.usual
+        bounds = Bounds(Period(moment, moment), Period(moment, moment))
+    data = bounds.usual
     compared = compare(data, since, until, query.back, none=not query.compared)
     if compared.before is not None and compared.before.until <= data.since:
         compared = compare(data, since, until, query.back, none=True)  # there is nothing before to compare with
-    first = since or found.all.since
-    period = Period(first, max(until or found.all.until, first))
+    first = since or bounds.all.since
+    period = Period(first, max(until or bounds.all.until, first))
     return TimeRanges(period, compared)
 
 

@@ -83,8 +83,8 @@ def print_run(single: SingleRun) -> None:
             when(line.at), Text(printable(line.level)), Text(printable(line.channel)), Text(message), count(line.events)
         )
     failures = ReportTable(console, "Failures", "failure", "=first seen", "=last seen", "*events", "~fingerprint")
-    for one in single.failures:
-        failure = Text(printable(failure_name(one))[:160])
-        failures.add_row(failure, when(one.first), when(one.last), count(one.events), one.fingerprint)
+    for group in single.failures:
+        failure = Text(printable(failure_name(group))[:160])
+        failures.add_row(failure, when(group.first), when(group.last), count(group.events), group.fingerprint)
     for table in (parts, streams, lines, failures):
         table.print()

@@ -84,7 +84,7 @@ def _of_rows(
     try:
         # reads the files; the queries below run concurrently
         copies = kept.where(f"kind = '{COPIES}'").agg(f.coalesce(f.sum("count"), f.lit(0))).collect()[0][0]
-        made = report_of(rolling.split(kept), query, paths, source, files)
-        return msgspec.structs.replace(made, duplicates=copies)
+        report = report_of(rolling.split(kept), query, paths, source, files)
+        return msgspec.structs.replace(report, duplicates=copies)
     finally:
         kept.unpersist(blocking=True)  # otherwise stopping right after this would print traces

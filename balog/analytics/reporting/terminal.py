@@ -74,11 +74,11 @@ def _health(console: Console, report: Report) -> None:
 def _failures(console: Console, report: Report) -> ReportTable:
     table = ReportTable(console, _title("Failures", report.totals.get("failures", 0)), "", "failure", "*events", "*now",
                    "*before", "~=first seen", "=last seen", "~channels")  # fmt: skip
-    for one in report.failures[:MOST_ROWS_PRINTED]:
+    for failure in report.failures[:MOST_ROWS_PRINTED]:
         table.add_row(
-            _text("new" if one.new else ""), _text(failure_name(one)[:160]),
-            count(one.events), count(one.now), count(one.before),
-            minute(one.first), minute(one.last), _text(", ".join(one.channels[:3])),
+            _text("new" if failure.new else ""), _text(failure_name(failure)[:160]),
+            count(failure.events), count(failure.now), count(failure.before),
+            minute(failure.first), minute(failure.last), _text(", ".join(failure.channels[:3])),
         )  # fmt: skip
     return table
 
@@ -101,11 +101,11 @@ def _runs(console: Console, report: Report) -> ReportTable:
 def _streams(console: Console, report: Report) -> ReportTable:
     table = ReportTable(console, _title("Slowest streams", len(report.streams)), "stream", "~applications", "*time",
                    "~in", "~*p95", "*p95 now", "*p95 before", "*records", "*rate", "~*bytes")  # fmt: skip
-    for one in report.streams[:MOST_ROWS_PRINTED]:
+    for stream in report.streams[:MOST_ROWS_PRINTED]:
         table.add_row(
-            _text(one.stream), _text(", ".join(one.applications)), span(one.seconds),
-            _text(one.timer), *map(seconds, (one.p95, one.p95_now, one.p95_before)), count(one.records),
-            "–" if one.rate is None else f"{amount(one.rate)}/s", size(one.bytes),
+            _text(stream.stream), _text(", ".join(stream.applications)), span(stream.seconds),
+            _text(stream.timer), *map(seconds, (stream.p95, stream.p95_now, stream.p95_before)), count(stream.records),
+            "–" if stream.rate is None else f"{amount(stream.rate)}/s", size(stream.bytes),
         )  # fmt: skip
     return table
 
@@ -113,9 +113,9 @@ def _streams(console: Console, report: Report) -> ReportTable:
 def _requests(console: Console, report: Report) -> ReportTable:
     table = ReportTable(console, _title("HTTP requests", len(report.requests)), "endpoint", "status", "*requests",
                    "~*p50", "*p95", "~*p99", "*p95 now", "*p95 before")  # fmt: skip
-    for one in report.requests[:MOST_ROWS_PRINTED]:
-        shares = map(seconds, (one.p50, one.p95, one.p99, one.p95_now, one.p95_before))
-        table.add_row(_text(one.endpoint), _text(one.status), count(one.requests), *shares)
+    for request in report.requests[:MOST_ROWS_PRINTED]:
+        shares = map(seconds, (request.p50, request.p95, request.p99, request.p95_now, request.p95_before))
+        table.add_row(_text(request.endpoint), _text(request.status), count(request.requests), *shares)
     return table
 
 
@@ -131,8 +131,8 @@ def _metrics(console: Console, report: Report) -> ReportTable:
 def _waiting(console: Console, report: Report) -> ReportTable:
     title = _title("Waiting side", len(report.waiting))
     table = ReportTable(console, title, "stage", "*waited for input", "*waited for output", "what is slow stands")
-    for one in report.waiting[:MOST_ROWS_PRINTED]:
-        table.add_row(_text(one.stage), span(one.read), span(one.write), one.slow)
+    for stats in report.waiting[:MOST_ROWS_PRINTED]:
+        table.add_row(_text(stats.stage), span(stats.read), span(stats.write), stats.slow)
     return table
 
 

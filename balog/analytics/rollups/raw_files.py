@@ -90,7 +90,7 @@ def _copied_ids(tasks: Sequence[RawTask]) -> np.ndarray[Any, Any]:
     for row, bucket in enumerate(rows.column("count").to_pylist()):
         places.setdefault(bucket, []).append(row)
     hashes = rows.column("sketch")
-    return np.concatenate([copied_hashes([hashes[row].as_py() for row in found]) for found in places.values()])
+    return np.concatenate([copied_hashes([hashes[row].as_py() for row in indices]) for indices in places.values()])
 
 
 def _roll_copies(engine: DuckDBEngine, folder: Path, files: list[str]) -> int:

@@ -101,9 +101,9 @@ def _without_copies(
     hashes = np.memmap(copied, np.uint64, "r")
     file: pq.ParquetWriter | None = None
     for batch in batches:
-        found = hashes_of(pa.Table.from_batches([batch])).to_numpy(zero_copy_only=False)
-        place = np.minimum(np.searchsorted(hashes, found), len(hashes) - 1)
-        is_copy = pc.and_(pa.array(hashes[place] == found), pc.invert(batch.column("quarantine").is_valid()))
+        batch_hashes = hashes_of(pa.Table.from_batches([batch])).to_numpy(zero_copy_only=False)
+        indices = np.minimum(np.searchsorted(hashes, batch_hashes), len(hashes) - 1)
+        is_copy = pc.and_(pa.array(hashes[indices] == batch_hashes), pc.invert(batch.column("quarantine").is_valid()))
         copies = batch.filter(is_copy)
         if copies.num_rows:
             if file is None:
@@ -114,11 +114,11 @@ def _without_copies(
 
 def _without_text(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return rows without the text of invalid lines, which no rollup has."""
-    place = batch.schema.get_field_index("quarantine")
-    bad = batch.column(place)
+    index = batch.schema.get_field_index("quarantine")
+    bad = batch.column(index)
     fields = list(bad.type)
-    parts = [pa.nulls(len(bad), one.type) if one.name == "raw" else bad.field(one.name) for one in fields]
-    return batch.set_column(place, batch.schema.field(place), _struct(parts, fields, bad))
+    parts = [pa.nulls(len(bad), field.type) if field.name == "raw" else bad.field(field.name) for field in fields]
+    return batch.set_column(index, batch.schema.field(index), _struct(parts, fields, bad))
 
 
 def _struct(parts: list[pa.Array], fields: list[pa.Field], like: pa.StructArray) -> pa.StructArray:

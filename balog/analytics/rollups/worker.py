@@ -170,9 +170,9 @@ class RollupQuery:
         return pa.concat_tables([rows, _id_rows(given.column("ids").combine_chunks().flatten())])
 
 
-def _id_rows(found: pa.Array) -> pa.Table:
+def _id_rows(id_hashes: pa.Array) -> pa.Table:
     """Return the 64-bit hashes of ids as rows of the kind ``ids``, in one row for each value of the highest bits."""
-    hashes = np.sort(found.to_numpy(zero_copy_only=False).astype(np.uint64))
+    hashes = np.sort(id_hashes.to_numpy(zero_copy_only=False).astype(np.uint64))
     first = np.arange(1, _BUCKETS, dtype=np.uint64) << np.uint64(64 - _BUCKET_BITS)
     ends = [0, *np.searchsorted(hashes, first).tolist(), len(hashes)]
     parts = [(number, hashes[start:end].tobytes()) for number, (start, end) in enumerate(pairwise(ends)) if end > start]
@@ -193,13 +193,13 @@ def hashes_of(events: pa.Table) -> pa.Array:
         return parser.ask("SELECT hash(id) AS ids FROM given", events.select(["id"])).column("ids").combine_chunks()
 
 
-def copied_hashes(found: Sequence[bytes]) -> np.ndarray[Any, Any]:
+def copied_hashes(sketches: Sequence[bytes]) -> np.ndarray[Any, Any]:
     """Return the hashes that are in several rows, once for each further time, sorted.
 
     Args:
-        found: the column ``sketch`` of rows of the kind ``ids``.
+        sketches: the column ``sketch`` of rows of the kind ``ids``.
     """
-    parts = [np.frombuffer(data, np.uint64) for data in found]
+    parts = [np.frombuffer(data, np.uint64) for data in sketches]
     hashes = np.sort(np.concatenate([np.empty(0, np.uint64), *parts]))
     copies: np.ndarray[Any, Any] = hashes[1:][hashes[1:] == hashes[:-1]]
     return copies
@@ -268,11 +268,11 @@ def _finished(table: pa.Table) -> pa.Table:
     lists = counted.column("sketch").combine_chunks()
     values, offsets = lists.values.to_numpy().copy(), lists.offsets.to_numpy()  # datasketches rejects read-only memory
     sketches = [sketched(values[start:end]) if end > start else None for start, end in pairwise(offsets)]
-    place = counted.schema.get_field_index("sketch")
-    rows = _typed(counted.set_column(place, "sketch", pa.array(sketches, pa.binary())))
+    index = counted.schema.get_field_index("sketch")
+    rows = _typed(counted.set_column(index, "sketch", pa.array(sketches, pa.binary())))
     if failed.num_rows:
-        found = _failures(failed.select(["hour", "channel", "application", "level", "first", "error"]))
-        rows = pa.concat_tables([rows, _typed(pa.Table.from_pylist(found, schema=ROLLUP))])
+        failures = _failures(failed.select(["hour", "channel", "application", "level", "first", "error"]))
+        rows = pa.concat_tables([rows, _typed(pa.Table.from_pylist(failures, schema=ROLLUP))])
     return rows
 
 

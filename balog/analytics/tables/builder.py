@@ -88,14 +88,14 @@ def build(
         paths, merge = planned[number]
         return derive.run(paths, merge=merge)
 
-    made, derived, _ = gather(run_tasks(spark, len(tasks), run))
-    typed = {kind.table: TablePart(read_columns(kind.schema), made[kind.table]) for kind in kinds}
+    new_files, derived, _ = gather(run_tasks(spark, len(tasks), run))
+    typed = {kind.table: TablePart(read_columns(kind.schema), new_files[kind.table]) for kind in kinds}
     staged_rows = rows_of([*files["events"], *files["quarantine"]])
     _check("lines", counts["read"], staged_rows + built.too_old)
     _check("events", rows_of(files["events"]), events.rows + built.duplicates)
     _check("rows of payload types", events.rows, derived["untyped"] + sum(part.rows for part in typed.values()))
-    built.parts = {"events": _merged(events, tasks, made["events"]), "quarantine": bad}
-    built.parts |= typed | _roll(spark, stage, made[ROLLED], bad)
+    built.parts = {"events": _merged(events, tasks, new_files["events"]), "quarantine": bad}
+    built.parts |= typed | _roll(spark, stage, new_files[ROLLED], bad)
     return built
 
 

@@ -69,8 +69,8 @@ def compacted(table: str, frame: DataFrame, files: Sequence[TableFile], folder: 
         done += [file for days in open_days.values() for file in days.close()]
         yield encode_files([(table, file, None) for file in done])
 
-    made = [file for _, file, _ in run_in_workers(rows, each)]
-    before, after = sum(file.rows for file in files), sum(file.rows for file in made)
+    new_files = [file for _, file, _ in run_in_workers(rows, each)]
+    before, after = sum(file.rows for file in files), sum(file.rows for file in new_files)
     if before != after and when != "hour":
         raise TableError(f"compaction read {after:,} of {before:,} rows; nothing was changed", table)
-    return made
+    return new_files

@@ -56,7 +56,7 @@ def new_events(
         frames = [store.frame("events", *span).where(is_within(*span)) for span in spans(files)]
         if is_timeless:
             frames.append(store.frame("events").where(f.col("id").startswith(TIMELESS_ID)))
-        known = reduce(lambda one, other: one.unionAll(other), frames)
+        known = reduce(lambda frame, other: frame.unionAll(other), frames)
     kept, dropped = _drop(spark, stage, "events", TablePart(EVENTS, files), known, ["id"], ["timestamp"])
     return TablePart(EVENTS, kept), dropped
 
@@ -126,7 +126,7 @@ def _drop(
     among = [frame.join(suspects, "hash", "left_semi") for frame in rows]
     window = Window.partitionBy(*(f"_{name}" for name in keys))
     ranks = f.row_number().over(window.orderBy("new", *(f"_{name}" for name in order), "file", "row"))
-    ranked = reduce(lambda one, other: one.unionAll(other), among).withColumn("rank", ranks)
+    ranked = reduce(lambda frame, other: frame.unionAll(other), among).withColumn("rank", ranks)
     drops = ranked.where("new = 1 AND rank > 1").select("file", "row")
     staged = {file.path.rsplit("/", 1)[-1]: file for file in part.files}
 
@@ -138,8 +138,8 @@ def _drop(
     def each(key: tuple[pa.Scalar, ...], rows: pa.Table) -> pa.Table:
         return pa.Table.from_batches(trim(key[0].as_py(), rows.column("row").combine_chunks()))
 
-    found = decode_files(drops.groupBy("file").applyInArrow(each, FILES).toArrow())
-    trimmed = {path: left for path, left, _ in found}
+    rewrites = decode_files(drops.groupBy("file").applyInArrow(each, FILES).toArrow())
+    trimmed = {path: left for path, left, _ in rewrites}
     kept = [trimmed.get(file.path, file) for file in part.files]
     kept = [file for file in kept if file.rows]
     return kept, part.rows - sum(file.rows for file in kept)

@@ -87,10 +87,10 @@ class Derivation:
                     table.days.flush()
         with ThreadPoolExecutor(_CLOSED) as threads:  # a disk syncs many files together
             closed = threads.map(lambda table: table.days.close(), tables.values())
-            made = [(table.kind.table, file, None) for table, files in zip(tables.values(), closed) for file in files]
-        made += [(ROLLED, file, None) for file in rolled.close()]
-        made += [("events", file, None) for file in merged.close()]
-        yield encode_files([*made, *count_rows({"untyped": untyped})])
+            staged = [(table.kind.table, file, None) for table, files in zip(tables.values(), closed) for file in files]
+        staged += [(ROLLED, file, None) for file in rolled.close()]
+        staged += [("events", file, None) for file in merged.close()]
+        yield encode_files([*staged, *count_rows({"untyped": untyped})])
 
 
 def _read(paths: Iterable[str]) -> Iterator[pa.RecordBatch]:
@@ -123,27 +123,27 @@ class _Typed:
             RowError: see ``Derivation.run``.
         """
         try:
-            made = self._made(events)
+            table = self._made(events)
         except MemoryError:
             raise
         except Exception as error:  # whatever the error is, the user needs to know the event
             raise self._row_error(events, error) from error
-        self._check(events, made)
+        self._check(events, table)
         self._seen += events.num_rows
-        self.days.add(made)
+        self.days.add(table)
 
     def _made(self, events: pa.RecordBatch) -> pa.Table:
         payload = self._columns.arrays(events.column("payload_json").cast(pa.binary()).to_pylist())
         arrays = [events.column(name) if name in FACILITY.names else payload[name] for name in self._schema.names]
         return pa.Table.from_arrays(arrays, self._schema.names).cast(self._arrow)
 
-    def _check(self, events: pa.RecordBatch, made: pa.Table) -> None:
+    def _check(self, events: pa.RecordBatch, table: pa.Table) -> None:
         numbers = rows_to_compare(self._seen, events.num_rows, is_new=self.kind.is_new)
         for start in range(0, len(numbers), _COMPARED):
             some = pa.array(numbers[start : start + _COMPARED])
-            rows = made.take(some).to_pylist()
+            rows = table.take(some).to_pylist()
             contexts, texts, ids = (events.column(name).take(some) for name in ("context", "payload_json", "id"))
-            for row, context, text, event in zip(rows, *(one.to_pylist() for one in (contexts, texts, ids))):
+            for row, context, text, event in zip(rows, *(column.to_pylist() for column in (contexts, texts, ids))):
                 field = difference(self._schema, self.kind.cls_type, row, text)
                 bound = dict(reversed(context or ()))
                 field = field or next((name for name in _CONTEXT_KEYS if row[name] != bound.get(name)), None)
@@ -167,10 +167,10 @@ def _map_values(maps: pa.MapArray, name: str) -> pa.Array:
     """Return the value of a key in each map, or null; several times as fast as ``map_lookup``."""
     offsets = maps.offsets.to_numpy()
     keys = maps.keys.slice(offsets[0], offsets[-1] - offsets[0]) if len(maps) else maps.keys[:0]
-    found = pc.indices_nonzero(pc.equal(keys, name)).to_numpy()[::-1]
-    rows = numpy.repeat(numpy.arange(len(maps)), numpy.diff(offsets))[found]
+    indices = pc.indices_nonzero(pc.equal(keys, name)).to_numpy()[::-1]
+    rows = numpy.repeat(numpy.arange(len(maps)), numpy.diff(offsets))[indices]
     takes = numpy.full(len(maps), -1, dtype=numpy.int64)
-    takes[rows] = found + offsets[0]  # of duplicate keys, the first is stored last
+    takes[rows] = indices + offsets[0]  # of duplicate keys, the first is stored last
     return maps.items.take(pa.array(takes, mask=takes < 0))
 
 

@@ -185,8 +185,8 @@ def preview(
         return LoadPreview(0, 0, listing.known, 0, 0, 0, [])
     notify(f"Reading {listing.files:,} files")
     stage = stage_of(store, "", "preview")
-    found = run_tasks(spark, len(tasks), lambda number: stage.preview(tasks[number][0].read(tasks[number][1])))
-    _, counts, seen = gather(found)
+    rows = run_tasks(spark, len(tasks), lambda number: stage.preview(tasks[number][0].read(tasks[number][1])))
+    _, counts, seen = gather(rows)
     _, lines = grow(store, seen, counts["unseen"])
     numbers = counts["events"], counts["quarantine"]
     return LoadPreview(listing.files, listing.bytes, listing.known, len(listing.shares), *numbers, lines)

@@ -209,8 +209,8 @@ class CommitLog:
     def _forget(self, last: int) -> None:
         """Remove the entries that a state replaces; the state stays for readers that continue from an earlier one."""
         for name in os.listdir(self._folder):
-            found = _NAME.fullmatch(name) or _STATE_NAME.fullmatch(name)
-            if found and (int(found[1]) < last or (int(found[1]) == last and "state" not in name)):
+            match = _NAME.fullmatch(name) or _STATE_NAME.fullmatch(name)
+            if match and (int(match[1]) < last or (int(match[1]) == last and "state" not in name)):
                 with suppress(OSError):
                     (self._folder / name).unlink()
 
@@ -219,7 +219,7 @@ class CommitLog:
 
 
 def _numbers(names: Iterable[str], pattern: re.Pattern[str]) -> list[int]:
-    return sorted(int(found[1]) for name in names if (found := pattern.fullmatch(name)))
+    return sorted(int(match[1]) for name in names if (match := pattern.fullmatch(name)))
 
 
 def _publish(path: Path, data: bytes) -> bool:

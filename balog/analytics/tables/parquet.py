@@ -57,8 +57,8 @@ class ParquetStore:
 
     def schema(self, table: str) -> t.StructType | None:
         """Return a table's columns without ``date``, or None if there is no such table."""
-        found = self._log.state.tables.get(table)
-        return read_columns(found.columns) if found else None
+        state = self._log.state.tables.get(table)
+        return read_columns(state.columns) if state else None
 
     def frame(self, table: str, since: datetime | None = None, until: datetime | None = None) -> DataFrame:
         """Return a table's columns and ``date``; files outside of ``since`` to ``until`` are omitted, rows are not.
@@ -71,12 +71,12 @@ class ParquetStore:
         """
         self._log.refresh()
         self._finish()
-        found = self._log.state.tables.get(table)
-        if found is None:
+        state = self._log.state.tables.get(table)
+        if state is None:
             raise TableError(f"no table {table}; there are: {', '.join(self.names()) or 'none'}", self.location)
-        columns = t.StructType([*read_columns(found.columns), t.StructField("date", t.DateType())])
+        columns = t.StructType([*read_columns(state.columns), t.StructField("date", t.DateType())])
         folder = self._root / table
-        paths = [str(folder / file.path) for file in found.files.values() if is_within(file, since, until)]
+        paths = [str(folder / file.path) for file in state.files.values() if is_within(file, since, until)]
         if not paths:
             return self._spark.createDataFrame([], columns)
         return read_files(self._spark, columns, paths, str(folder))
@@ -171,10 +171,10 @@ class ParquetStore:
                 continue
             columns = read_columns(table.columns)
             here = [file.staged(self._root / name) for file in small]
-            made = compacted(name, TablePart(columns, here).frame(self._spark), small, folder, batch)
-            added = [_file(self._staging / batch / name, file) for file in made]
+            new_files = compacted(name, TablePart(columns, here).frame(self._spark), small, folder, batch)
+            added = [_file(self._staging / batch / name, file) for file in new_files]
             changes[name] = TableCommit(table.columns, added, [file.path for file in small])
-            lines.append(f"{name}: {len(small):,} files became {len(made):,}")
+            lines.append(f"{name}: {len(small):,} files became {len(new_files):,}")
         if changes:
             self._append(Commit(batch, _now(), changes))
         else:

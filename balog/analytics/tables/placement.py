@@ -74,10 +74,10 @@ def columns_by_field(
     struct: t.StructType, columns: list[t.StructField] | None = None
 ) -> dict[str, list[t.StructField]]:
     """Return the columns of each field, in the order of precedence."""
-    found: dict[str, list[t.StructField]] = {}
+    by_field: dict[str, list[t.StructField]] = {}
     for column in struct.fields if columns is None else columns:
-        found.setdefault(field_of(column), []).append(column)
-    return found
+        by_field.setdefault(field_of(column), []).append(column)
+    return by_field
 
 
 def is_empty(value: Any) -> bool:

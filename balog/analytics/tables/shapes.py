@@ -101,11 +101,11 @@ class PayloadShape(msgspec.Struct, omit_defaults=True):
 
     def types(self) -> list[t.DataType]:
         """Return the types of the columns that hold the values; the first is the field's own column."""
-        found: list[t.DataType] = []
+        types: list[t.DataType] = []
         if self.fields is not None and (struct := self.struct()).fields:
-            found.append(struct)
+            types.append(struct)
         if self.item is not None and len(inner := self.item.types()) == 1:
-            found.append(t.ArrayType(inner[0]))
+            types.append(t.ArrayType(inner[0]))
         kinds = set(self.kinds)
         if kinds & {"double", "bigint", "huge"}:
             kinds |= self.numeric
@@ -113,7 +113,7 @@ class PayloadShape(msgspec.Struct, omit_defaults=True):
             kinds.add("text")
         if kinds & {"double", "huge"}:
             kinds.discard("bigint")
-        return found + [_SCALARS[name] for name in _SCALARS if name in kinds]
+        return types + [_SCALARS[name] for name in _SCALARS if name in kinds]
 
     def struct(self) -> t.StructType:
         """Return an object's fields as a schema for ``evolution.merge``; several types make several columns."""
@@ -170,11 +170,11 @@ def from_registry(cls_type: str) -> t.StructType | None:
 
     See ``reading.registry_types.payload_type`` for errors.
     """
-    found = find_schema(cls_type)
-    kind = None if found is None else payload_type(cls_type)
-    if kind is None or found is None:
+    schema = find_schema(cls_type)
+    kind = None if schema is None else payload_type(cls_type)
+    if kind is None or schema is None:
         return None
-    sure = _sure(kind, found[1], found[1])
+    sure = _sure(kind, schema[1], schema[1])
     fields = [] if not isinstance(sure, t.StructType) else [field for field in sure if field.name != "cls_type"]
     return t.StructType([t.StructField(field.name, field.dataType, True, {"field": field.name}) for field in fields])
 
@@ -185,7 +185,7 @@ def _sure(kind: t.DataType, schema: Any, root: Any) -> t.DataType | None:
     if isinstance(kind, t.StructType):
         properties = schema.get("properties", {})
         inner = [(field, _sure(field.dataType, properties.get(field.name), root)) for field in kind]
-        kept = [t.StructField(field.name, one) for field, one in inner if one is not None]
+        kept = [t.StructField(field.name, data_type) for field, data_type in inner if data_type is not None]
         return t.StructType(kept) if kept else None
     if isinstance(kind, t.ArrayType):
         item = _sure(kind.elementType, schema.get("items"), root)
@@ -236,7 +236,7 @@ class Shapes:
     def observe(self, events: pa.Table) -> None:
         """Observe events with ``cls_type`` and ``payload_json``."""
         types = events.column("cls_type")
-        counted = {one["values"]: one["counts"] for one in pc.value_counts(types).to_pylist()}
+        counted = {entry["values"]: entry["counts"] for entry in pc.value_counts(types).to_pylist()}
         for name, rows in counted.items():
             if name is None:
                 continue

@@ -55,14 +55,14 @@ def list_sources(inputs: Inputs, loaded: LoadHistory, most: int = BATCH_BYTES) -
         ConfigError: a path does not exist or can't be listed.
         StorageError: a store does not answer.
     """
-    found = {file.path: LoadedSource(file.size, file.modified) for file in inputs.files()}
-    fresh = {path: source for path, source in found.items() if loaded.sources.get(path) != source}
+    sources = {file.path: LoadedSource(file.size, file.modified) for file in inputs.files()}
+    fresh = {path: source for path, source in sources.items() if loaded.sources.get(path) != source}
     shares = []
     for group in _groups(fresh, most):
         named = _name("load", [[path, *source] for path, source in group.items()], loaded.commits)
         shares.append(SourceBatch(named, list(group), group, sum(source.size for source in group.values())))
     shares += [SourceBatch(_name("topic", [topic], loaded.commits), [topic], {}, 0) for topic in inputs.topics]
-    return Listing(shares, len(found) - len(fresh))
+    return Listing(shares, len(sources) - len(fresh))
 
 
 def _groups(fresh: Mapping[str, LoadedSource], most: int) -> Iterator[dict[str, LoadedSource]]:

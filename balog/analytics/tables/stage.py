@@ -254,10 +254,10 @@ class _File:
 
 def _columns(schema: pa.Schema, names: Sequence[str]) -> list[str]:
     """Return the paths of the Parquet columns with these names."""
-    found = []
+    paths = []
     for column in schema:
         if pa.types.is_map(column.type):
-            found += [f"{column.name}.key_value.key", f"{column.name}.key_value.value"]
+            paths += [f"{column.name}.key_value.key", f"{column.name}.key_value.value"]
         elif column.name in names:
-            found.append(column.name)
-    return found
+            paths.append(column.name)
+    return paths

@@ -207,6 +207,6 @@ def _column_name(field: str, top: bool) -> str:
 def _free(name: str, taken: set[str]) -> str:
     """Return the name, or the first unused one of ``name_2``, ``name_3`` …, and mark it as used."""
     names = chain([name], (f"{name}_{number}" for number in count(2)))
-    free = next(one for one in names if one.lower() not in taken)
+    free = next(candidate for candidate in names if candidate.lower() not in taken)
     taken.add(free.lower())
     return free

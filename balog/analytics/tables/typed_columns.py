@@ -117,8 +117,8 @@ class Columns:
             else:
                 read.append((model, rows))
         parts = [model.arrays(rows) for model, rows in read] or [self._model.arrays([])]
-        made = {name: pa.concat_arrays([part[name] for part in parts]) for name in parts[0]}
-        made[RECOVERED] = pa.nulls(count, pa.string())
+        columns = {name: pa.concat_arrays([part[name] for part in parts]) for name in parts[0]}
+        columns[RECOVERED] = pa.nulls(count, pa.string())
         if slow:
             order = [-1] * count
             for number, index in enumerate(slow):
@@ -127,10 +127,10 @@ class Columns:
             for column in self._fields:
                 kind = arrow_type(column.dataType)
                 patch = pa.array([taken.get(column.name) for taken, _ in slow.values()], kind)
-                made[column.name] = pa.concat_arrays([made[column.name], patch]).take(takes)
+                columns[column.name] = pa.concat_arrays([columns[column.name], patch]).take(takes)
             kept_texts = pa.array([kept for _, kept in slow.values()], pa.string())
-            made[RECOVERED] = pa.concat_arrays([made[RECOVERED], kept_texts]).take(takes)
-        return made
+            columns[RECOVERED] = pa.concat_arrays([columns[RECOVERED], kept_texts]).take(takes)
+        return columns
 
 
 _PLAIN = msgspec.json.Decoder(float_hook=read_number)
@@ -171,10 +171,10 @@ class _Model:
                 inexact = {number for number, text in enumerate(texts) if inexact_lines(text)}
             return [None if number in inexact else self._single(text) for number, text in enumerate(texts)]
         try:
-            found = self._many(joined)
+            objects = self._many(joined)
         except _UNFIT:
-            found = []
-        return found if len(found) == len(texts) else list(map(self._single, texts))
+            objects = []
+        return objects if len(objects) == len(texts) else list(map(self._single, texts))
 
     def _single(self, text: bytes) -> Any:
         try:
@@ -185,7 +185,7 @@ class _Model:
     def arrays(self, rows: Sequence[Any]) -> dict[str, pa.Array]:
         """Return the columns of rows; None is a row of nulls."""
         rows = [self._empty if row is None else row for row in rows]
-        made = {}
+        columns = {}
         for field, slots in self._slots:
             attribute = self._attributes.get(field)
             values = [None] * len(rows) if attribute is None else list(map(attrgetter(attribute), rows))
@@ -193,8 +193,8 @@ class _Model:
                 mine = (
                     values if len(slots) == 1 else [value if type(value) in slot.python else None for value in values]
                 )
-                made[slot.column.name] = slot.array(mine)
-        return made
+                columns[slot.column.name] = slot.array(mine)
+        return columns
 
 
 class _Slot:
@@ -229,16 +229,16 @@ class _Slot:
     def _take(self, taken: set[str], hint: Any, *python: type) -> None:
         self.hint, self.python = hint, python
         names = {dict: "object", int: "int", float: "float", bool: "bool", str: "str", list: "list"}
-        taken |= {names.get(one, "object") for one in python}
+        taken |= {names.get(kind, "object") for kind in python}
 
     def array(self, values: list[Any]) -> pa.Array:
         """Return values of the types in ``python``, or None, as an Arrow array of the column's type."""
         kind = arrow_type(self.column.dataType)
         if isinstance(self._inner, _Model):
-            made = self._inner.arrays(values)
+            children = self._inner.arrays(values)
             fields = [kind.field(number) for number in range(kind.num_fields)]
             nulls = pa.array([value is None for value in values], pa.bool_())
-            return pa.StructArray.from_arrays([made[field.name] for field in fields], fields=fields, mask=nulls)
+            return pa.StructArray.from_arrays([children[field.name] for field in fields], fields=fields, mask=nulls)
         if isinstance(self._inner, _Slot):
             ends = list(accumulate((0 if value is None else len(value) for value in values), initial=0))
             nulls = pa.array([value is None for value in values], pa.bool_())

@@ -57,7 +57,7 @@ def difference(schema: t.StructType, cls_type: str, row: Mapping[str, Any], payl
         return None if rest == document else _RECOVERED
     if not isinstance(document, dict):
         return _RECOVERED
-    named = [one.name for one in columns if one.metadata.get("field", one.name) == "cls_type"]
+    named = [column.name for column in columns if column.metadata.get("field", column.name) == "cls_type"]
     if document.get("cls_type") == cls_type and "cls_type" not in rest and all(row[name] is None for name in named):
         document = {name: value for name, value in document.items() if name != "cls_type"}
     return _object(document, [(row, columns), (rest, None)], "")
@@ -101,13 +101,13 @@ _Part = tuple[Any, Any]
 
 def _object(document: dict[str, Any], parts: list[tuple[Mapping[str, Any], Any]], path: str) -> str | None:
     """Compare an object with its parts in columns and in the rest."""
-    found: dict[str, list[_Part]] = {}
+    values_by_field: dict[str, list[_Part]] = {}
     for values, columns in parts:
         for field, value, kind in _fields(values, columns):
             if value is not None:
-                found.setdefault(field, []).append((value, kind))
-    for field in (*document, *(field for field in found if field not in document)):
-        wrong = _value(document.get(field), found.get(field, []), f"{path}{field}")
+                values_by_field.setdefault(field, []).append((value, kind))
+    for field in (*document, *(field for field in values_by_field if field not in document)):
+        wrong = _value(document.get(field), values_by_field.get(field, []), f"{path}{field}")
         if wrong is not None:
             return wrong
     return None
@@ -177,11 +177,11 @@ def _is_text(value: str, part: Any, kind: Any) -> bool:
         return bool(value == part)
     try:
         if isinstance(part, datetime):
-            found = _TIME.fullmatch(value)
-            if found is None:
+            match = _TIME.fullmatch(value)
+            if match is None:
                 return False
-            zone = "+00:00" if found[3] == "Z" else found[3]
-            moment = datetime.fromisoformat(f"{found[1]}.{found[2] or '':0<6}{zone}")
+            zone = "+00:00" if match[3] == "Z" else match[3]
+            moment = datetime.fromisoformat(f"{match[1]}.{match[2] or '':0<6}{zone}")
             return moment == (part if part.tzinfo else part.replace(tzinfo=timezone.utc))
         if isinstance(part, date):
             return part == date.fromisoformat(value)

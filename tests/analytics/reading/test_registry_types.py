@@ -89,8 +89,8 @@ def write(path: Path, *names: str, cls_type: str | None = None) -> Path:
 def test_a_folder_of_ones_own_goes_before_the_registry_and_its_newest_version_counts(tmp_path: Path) -> None:
     write(tmp_path / "metric" / "1.9.0.json", "old")
     write(tmp_path / "metric" / "1.10.0.json", "new")
-    assert payload_type("metric", place=str(tmp_path)) == t.StructType().add("new", t.LongType())
-    assert payload_type("run", place=str(tmp_path)) == payload_type("run")
+    assert payload_type("metric", location=str(tmp_path)) == t.StructType().add("new", t.LongType())
+    assert payload_type("run", location=str(tmp_path)) == payload_type("run")
 
 
 def test_protobuf_types_of_a_registry_are_columns_too(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_protobuf_types_of_a_registry_are_columns_too(tmp_path: Path) -> None:
     (tmp_path / "order" / "1.0.0.proto").write_text(
         'syntax = "proto3"; message Order { int64 id = 1; string note = 2; }'
     )
-    found = payload_type("order", place=str(tmp_path))
+    found = payload_type("order", location=str(tmp_path))
     assert found is not None
     kinds = {field.name: field.dataType for field in found if field.name not in ("cls_type", "version")}
     assert kinds == {"id": t.LongType(), "note": t.StringType()}
@@ -107,20 +107,20 @@ def test_protobuf_types_of_a_registry_are_columns_too(tmp_path: Path) -> None:
 def test_a_schema_file_serves_the_type_that_it_names_or_any_if_it_names_none(tmp_path: Path) -> None:
     named = write(tmp_path / "named.json", "price", cls_type="order")
     unnamed = write(tmp_path / "any.json", "price")
-    found = payload_type("order", place=str(named))
+    found = payload_type("order", location=str(named))
     assert found is not None
     assert found.fieldNames() == ["price", "cls_type"]
-    assert payload_type("metric", place=str(named)) == payload_type("metric")
-    assert payload_type("metric", place=str(unnamed)) == t.StructType().add("price", t.LongType())
+    assert payload_type("metric", location=str(named)) == payload_type("metric")
+    assert payload_type("metric", location=str(unnamed)) == t.StructType().add("price", t.LongType())
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '"x"', '{"type": "string"}', '{"type": "object"}', "{}"])
 def test_what_is_no_schema_of_an_object_is_refused_with_its_place(tmp_path: Path, text: str) -> None:
     (tmp_path / "a.json").write_text(text)
     with pytest.raises(ConfigError, match=r"a\.json"):
-        payload_type("x", place=str(tmp_path / "a.json"))
+        payload_type("x", location=str(tmp_path / "a.json"))
     with pytest.raises(ConfigError, match="no such schema file or folder"):
-        payload_type("x", place=str(tmp_path / "gone"))
+        payload_type("x", location=str(tmp_path / "gone"))
 
 
 SCHEMAS = st.recursive(

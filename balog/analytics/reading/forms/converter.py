@@ -158,8 +158,8 @@ class Origin:
 
     def make_id(self, offset: int, line: bytes, *, is_timeless: bool = False) -> str:
         """Return the id of an event without one; ``is_timeless`` if its line has no time either."""
-        made = derive_id(self._path, offset, line)
-        return TIMELESS_ID + made[len(TIMELESS_ID) :] if is_timeless else made
+        event_id = derive_id(self._path, offset, line)
+        return TIMELESS_ID + event_id[len(TIMELESS_ID) :] if is_timeless else event_id
 
     @cached_property
     def time(self) -> str:
@@ -233,8 +233,8 @@ class LineConverter(FormConverter):
         if damage is None:
             return
         offset, reason, tail = damage
-        found = list(self.feed(Block(offset, memoryview(tail + b"\n")))) if tail else []
-        if found and not any(lines.normalize().bad for lines in found):
-            yield from found
+        chunks = list(self.feed(Block(offset, memoryview(tail + b"\n")))) if tail else []
+        if chunks and not any(lines.normalize().bad for lines in chunks):
+            yield from chunks
             offset, tail = offset + len(tail), b""
         yield BadLine(offset, reason, tail[:RAW_LIMIT])

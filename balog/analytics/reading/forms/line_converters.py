@@ -163,12 +163,12 @@ def is_message(line: bytes) -> bool:
 
 def _events(messages: list[_Log]) -> list[bytes] | None:
     """Return the values that are events, and b"" for other messages; None if a value only resembles an event."""
-    found = [
+    values = [
         bytes(message.value) if message.type == "LOG" and b'"header"' in bytes(message.value) else b""
         for message in messages
     ]
-    events = [event for event in found if event]
-    return found if events and count_events(memoryview(b"\n".join([*events, b""]))) == len(events) else None
+    events = [event for event in values if event]
+    return values if events and count_events(memoryview(b"\n".join([*events, b""]))) == len(events) else None
 
 
 def _problem(line: bytes) -> str | None:

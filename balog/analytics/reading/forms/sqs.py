@@ -34,8 +34,8 @@ def _measure() -> int:
     try:
         _value(b"{}x")
     except msgspec.DecodeError as error:
-        if place := _PLACE.search(str(error)):
-            return int(place[1]) - 2
+        if match := _PLACE.search(str(error)):
+            return int(match[1]) - 2
     raise ImportError("this release of msgspec does not say where a value ends")
 
 
@@ -139,14 +139,14 @@ class DocumentReader:
         return self._find(re.compile(rb"(?m)^" + inner + rb"\{"), data, position + (self._place != _BEHIND_LIST))
 
     def _find(self, start: re.Pattern[bytes], data: bytes, position: int) -> int:
-        found = start.search(data, position)
-        if found is None:
+        match = start.search(data, position)
+        if match is None:
             self._resume = start
             return len(data)
-        if not found.groupdict().get("inner"):
+        if not match.groupdict().get("inner"):
             self._place = _TOP
         self._resume = None
-        return found.end() - 1
+        return match.end() - 1
 
 
 def _indent(data: bytes, position: int) -> bytes:
@@ -161,8 +161,8 @@ def _end(data: bytes, position: int, is_last: bool) -> int | None:
         _value(memoryview(data)[position:])
     except msgspec.DecodeError as error:
         reason = str(error)
-        place = _PLACE.search(reason)
-        at = position + int(place[1]) if place else len(data)
+        match = _PLACE.search(reason)
+        at = position + int(match[1]) if match else len(data)
         if "trailing characters" in reason:
             return at - _OFF
         if at < len(data):
@@ -211,8 +211,8 @@ class SqsConverter(FormConverter):
         lines = EventLines()
         for piece, offset in pieces(block):
             if not self._take_lines(piece, offset, lines):
-                for found in self._reader.feed(piece, offset):
-                    self._take(found, lines)
+                for entry in self._reader.feed(piece, offset):
+                    self._take(entry, lines)
                     if lines.is_full:
                         yield lines
                         lines = EventLines()
@@ -231,10 +231,10 @@ class SqsConverter(FormConverter):
         """Convert the rest."""
         lines = EventLines()
         if damage is not None and damage.tail:
-            for found in self._reader.feed(damage.tail, damage.offset):
-                self._take(found, lines)
-        for found in self._reader.close():
-            self._take(found, lines)
+            for entry in self._reader.feed(damage.tail, damage.offset):
+                self._take(entry, lines)
+        for entry in self._reader.close():
+            self._take(entry, lines)
         if damage is not None:
             offset, raw = damage.offset + len(damage.tail), b""
             if lines.bad and lines.bad[-1].reason == EARLY:  # the damage is the reason
@@ -256,11 +256,11 @@ class SqsConverter(FormConverter):
             offset += len(text) + 1
         return True
 
-    def _take(self, found: DocumentMessage | BadLine, lines: EventLines) -> None:
-        if isinstance(found, BadLine):
-            lines.reject(*found)
+    def _take(self, entry: DocumentMessage | BadLine, lines: EventLines) -> None:
+        if isinstance(entry, BadLine):
+            lines.reject(*entry)
             return
-        offset, text = found
+        offset, text = entry
         try:
             document = _document(text)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -104,14 +104,14 @@ class Arrivals:
         folded = [name for name in names if name.endswith(_SEEN)]
         if folded:
             self._first = int(folded[-1].removesuffix(_SEEN))
-            self._seen = {one.path: one for one in self._read(folded[-1])}
+            self._seen = {arrival.path: arrival for arrival in self._read(folded[-1])}
         for name in names:
             if name.endswith(_SEEN) or int(name.removesuffix(_SEGMENT)) <= self._first:
                 continue
             self._arrivals += self._read(name)
             self._segments.append(self.last)
-        for one in self._arrivals:
-            self._seen[one.path] = one
+        for arrival in self._arrivals:
+            self._seen[arrival.path] = arrival
 
     def _read(self, name: str) -> list[Arrival]:
         data = self._state.read(f"{self.name}/{name}", 1 << 32) or b""
@@ -138,11 +138,11 @@ class Arrivals:
             self._write(self.last + len(new), _SEGMENT, new)
             self._arrivals += new
             self._segments.append(self.last)
-            self._seen.update((one.path, one) for one in new)
+            self._seen.update((entry.path, entry) for entry in new)
         return self.last
 
     def _write(self, number: int, ending: str, arrivals: Sequence[Arrival]) -> None:
-        data = b"".join(_encode(one) + b"\n" for one in arrivals)
+        data = b"".join(_encode(arrival) + b"\n" for arrival in arrivals)
         self._state.write(data, f"{self.name}/{number:012d}{ending}")
 
     def _arrival(self, file: SourceFile, now: float) -> Arrival | None:
@@ -191,20 +191,20 @@ class Arrivals:
             return
         there = {file.path for file in files}
         count = old[-1] - self._first
-        folded = {one.path: one for one in self._seen_before(count) if one.path in there}
+        folded = {arrival.path: arrival for arrival in self._seen_before(count) if arrival.path in there}
         self._write(old[-1], _SEEN, list(folded.values()))
         previous, self._first = self._first, old[-1]
         self._arrivals = self._arrivals[count:]
         self._segments = self._segments[len(old) :]
-        self._seen = folded | {one.path: one for one in self._arrivals}
+        self._seen = folded | {arrival.path: arrival for arrival in self._arrivals}
         for last in old:
             self._state.remove(f"{self.name}/{last:012d}{_SEGMENT}")
         if previous:
             self._state.remove(f"{self.name}/{previous:012d}{_SEEN}")
 
     def _seen_before(self, count: int) -> Iterator[Arrival]:
-        later = {one.path for one in self._arrivals[count:]}
-        yield from (one for path, one in self._seen.items() if path not in later)
+        later = {arrival.path for arrival in self._arrivals[count:]}
+        yield from (arrival for path, arrival in self._seen.items() if path not in later)
         yield from self._arrivals[:count]
 
 
