@@ -122,7 +122,7 @@ def _check_document(path: Path) -> None:
         "table": document.tables,
         "callback": document.callbacks,
     }
-    counts = [counted(len(found), kind) for kind, found in parts.items()]
+    counts = [counted(len(entries), kind) for kind, entries in parts.items()]
     click.echo(f"{path}: ok, {', '.join(counts)}")
 
 
@@ -163,19 +163,19 @@ def _explain_file(path: Path, rules: Path | None) -> None:
         ConfigError: the file cannot be read, or the rules are wrong.
     """
     redactor = _redactor(rules)
-    found = lines = 0
+    secrets = lines = 0
     try:
         with path.open("rb") as file:
             for line in read_lines(file):
                 lines = line.number
                 for finding in _explain_line(redactor, line.data):
-                    found += 1
+                    secrets += 1
                     click.echo(f"{path}:{lines}: {redactor.redact_text(finding.path)}: {finding.rule}")
     except BatchError:
         raise ConfigError(f"is damaged or cut off after line {lines}", str(path)) from None
     except OSError as error:
         raise ConfigError(f"cannot be read: {error.strerror}", str(path)) from None
-    click.echo(f"{path}: {counted(found, 'secret')} in {counted(lines, 'line')} would be replaced")
+    click.echo(f"{path}: {counted(secrets, 'secret')} in {counted(lines, 'line')} would be replaced")
 
 
 def _explain_line(redactor: Redactor, line: bytes) -> list[SecretFinding]:

@@ -58,7 +58,7 @@ def scan_package(package: str) -> ConsumerHub:
 
 
 def _print(listed: Sequence[Listed]) -> None:
-    width = max(len(one.consumer) for one in listed)
-    topics = max(len(one.topic) for one in listed)
-    for one in listed:
-        click.echo(f"{one.consumer:<{width}}  {one.topic:<{topics}}  {'; '.join(one.wants + one.handling)}")
+    width = max(len(entry.consumer) for entry in listed)
+    topics = max(len(entry.topic) for entry in listed)
+    for entry in listed:
+        click.echo(f"{entry.consumer:<{width}}  {entry.topic:<{topics}}  {'; '.join(entry.wants + entry.handling)}")

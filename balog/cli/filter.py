@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 @click.argument("paths", metavar="[PATH]...", nargs=-1)
 @click.option("--config", "document", required=True, metavar="FILE", help="The document with the filter.")
 @click.option("--topics", "url", metavar="URL", help=options.TOPICS_HELP)
-@click.option("--to", "place", metavar="ARCHIVE", help="Write to an archive, a folder or s3://…, not to the topic.")
+@click.option("--to", "archive", metavar="ARCHIVE", help="Write to an archive, a folder or s3://…, not to the topic.")
 @options.since
 @options.until
 @spark_options
 def command(
-    name: str, paths: tuple[str, ...], document: str, url: str | None, place: str | None, since: str | None,
+    name: str, paths: tuple[str, ...], document: str, url: str | None, archive: str | None, since: str | None,
     until: str | None, spark_place: SparkPlace,
 ) -> None:  # fmt: skip
     """Run the filter NAME with Spark, once over what there is.
@@ -51,13 +51,13 @@ def command(
     balog filter big-orders --config document.json s3://dumps/orders --to s3://dumps/big
     """
     config = _find(document, name)
-    if url is None and (place is None or not paths):
+    if url is None and (archive is None or not paths):
         reason = "the filter reads its sources from topics" if not paths else "the filter writes to a topic"
         raise ConfigError(f"{reason}; give --topics URL", "the command line")
-    sink = _sink(config, url, place)
+    sink = _sink(config, url, archive)
     sources = list(paths) or existing_topics("balog filter", config.sources, url or "")
     done = _run(config, sources, sink, (since, until), spark_place)
-    where = f"{place}/{config.to}" if place is not None else f"topic {config.to}"
+    where = f"{archive}/{config.to}" if archive is not None else f"topic {config.to}"
     click.echo(f"{done.wanted:,} events wanted, {done.written:,} written to {where}, {done.refused:,} refused")
     if done.refused:
         raise BalogError(f"{sink.name} refused {done.refused:,} events: {done.reason}")
@@ -65,25 +65,25 @@ def command(
 
 def _find(document: str, name: str) -> Filter:
     loaded = configs.load(document, ControlDocument, variables=False)
-    found = next((number for number, one in enumerate(loaded.filters) if one.name == name), None)
-    if found is None:
-        known = ", ".join(one.name for one in loaded.filters) or "none"
+    index = next((number for number, config in enumerate(loaded.filters) if config.name == name), None)
+    if index is None:
+        known = ", ".join(config.name for config in loaded.filters) or "none"
         raise ConfigError(f"no filter {name!r:.110}; there are {known:.300}", document, "$.filters")
     for fault in check(loaded):
-        if fault.path.startswith(f"$.filters[{found}]"):
+        if fault.path.startswith(f"$.filters[{index}]"):
             raise ConfigError(fault.reason, document, fault.path)
-    return loaded.filters[found]
+    return loaded.filters[index]
 
 
-def _sink(config: Filter, url: str | None, place: str | None) -> SinkConfig:
+def _sink(config: Filter, url: str | None, archive: str | None) -> SinkConfig:
     """Return the config of the sink to write to; raise before Spark starts if it is invalid."""
     sink: SinkConfig
-    if place is None:
+    if archive is None:
         sink = TopicSinkConfig(url=absolute_url(url or ""), topic=config.to)
-    elif "://" in place:
-        sink = StoreSinkConfig(url=place, topic=config.to)
+    elif "://" in archive:
+        sink = StoreSinkConfig(url=archive, topic=config.to)
     else:
-        sink = StoreSinkConfig(path=os.path.abspath(place), topic=config.to)
+        sink = StoreSinkConfig(path=os.path.abspath(archive), topic=config.to)
     sink.build().close()
     return sink
 

@@ -122,9 +122,9 @@ def _read_job(sources: tuple[str, ...], follow: bool, compact: bool, keep: str |
     options = LoadOptions()
     paths = [absolute(source) for source in sources]
     if paths:
-        found = read_inputs({**options.reader, "paths": json.dumps(paths)}).files()
+        files = read_inputs({**options.reader, "paths": json.dumps(paths)}).files()
         if not follow:
-            options = replace(options, found=tuple(found))
+            options = replace(options, found=tuple(files))
     return _Job(paths, options, follow, compact, oldest)
 
 
@@ -164,9 +164,9 @@ def _from_document(
     if url is None:
         raise ConfigError("its sources are topics; give their backend, --topics URL", "--document")
     tables = {
-        one.name: one
-        for one in configs.load(path, ControlDocument, variables=False).tables
-        if isinstance(one, LoadedTable)
+        table.name: table
+        for table in configs.load(path, ControlDocument, variables=False).tables
+        if isinstance(table, LoadedTable)
     }
     if name is None or name not in tables:
         wrong = "give --table NAME" if name is None else f"no table {name!r:.110} that is loaded"

@@ -116,7 +116,7 @@ class _Asked(NamedTuple):
     limit: int | None
 
 
-def _is_for_spark(engine: str, location: str, place: SparkPlace) -> bool:
+def _is_for_spark(engine: str, location: str, spark_place: SparkPlace) -> bool:
     """Return whether Spark runs the statement.
 
     Raises:
@@ -124,7 +124,7 @@ def _is_for_spark(engine: str, location: str, place: SparkPlace) -> bool:
         MissingExtraError: the engine's packages are not installed.
     """
     catalog = location.partition(":")[0] if location.startswith(("hive:", "delta:")) else ""
-    elsewhere = catalog or ("--master" if place.master else "--remote" if place.remote else "")
+    elsewhere = catalog or ("--master" if spark_place.master else "--remote" if spark_place.remote else "")
     if engine == "duckdb" and elsewhere:
         raise ConfigError(f"{elsewhere} needs Spark; leave out --engine duckdb, or give --engine spark", "--engine")
     is_spark = engine == "spark" or bool(elsewhere)

@@ -221,13 +221,13 @@ def _list_inputs(paths: list[str], query: ReportQuery, engine: str) -> tuple[lis
     return wanted_files(inputs, query), len(inputs.topics)
 
 
-def _is_local(engine: str, place: SparkPlace) -> bool:
+def _is_local(engine: str, spark_place: SparkPlace) -> bool:
     """Return whether the embedded engine may answer.
 
     Raises:
         ConfigError: DuckDB is to answer on a cluster.
     """
-    on_spark = bool(place.master or place.remote)
+    on_spark = bool(spark_place.master or spark_place.remote)
     if engine == "duckdb" and on_spark:
         raise ConfigError("duckdb runs on this machine; leave --master and --remote out", "--engine")
     return engine != "spark" and not on_spark

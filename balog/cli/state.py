@@ -77,9 +77,9 @@ def show(url: str | None, config: str | None, options_file: str | None) -> None:
 def diff(before: str, after: str, options_file: str | None) -> None:
     """Show the bookmarks that differ between BEFORE and AFTER."""
     old, new = (_read(_open(url, None, options_file)) for url in (before, after))
-    found = changes(old, new)
-    if found:
-        rows = [(one.stream, one.name, one.before or "–", one.after or "–") for one in found]
+    differences = changes(old, new)
+    if differences:
+        rows = [(change.stream, change.name, change.before or "–", change.after or "–") for change in differences]
         _table(("stream", "bookmark", "before", "after"), rows)
 
 
@@ -100,9 +100,9 @@ def _open(url: str | None, config: str | None, options_file: str | None) -> Stor
     try:
         return open_storage(url or "", given, field="store" if config else "URL")
     except ConfigError as error:
-        place = f"$.state.{error.path}" if config else f"{url}" if error.path == "URL" else f"$.{error.path}"
+        path = f"$.state.{error.path}" if config else f"{url}" if error.path == "URL" else f"$.{error.path}"
         source = config or (options_file if error.path.startswith("options") else "") or ""
-        raise ConfigError(error.reason, error.source or source, place.replace("$.options.", "$.", 1)) from None
+        raise ConfigError(error.reason, error.source or source, path.replace("$.options.", "$.", 1)) from None
 
 
 def _read(storage: Storage) -> Any:

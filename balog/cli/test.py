@@ -49,8 +49,8 @@ def command(paths: tuple[Path, ...]) -> None:
 def _files(paths: tuple[Path, ...]) -> list[Path]:
     files = []
     for path in paths:
-        found = sorted(path.glob("*.json")) if path.is_dir() else [path]
-        if not found:
+        case_files = sorted(path.glob("*.json")) if path.is_dir() else [path]
+        if not case_files:
             raise ConfigError("has no *.json files with cases", str(path))
-        files += found
+        files += case_files
     return files

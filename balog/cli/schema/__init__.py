@@ -121,10 +121,10 @@ def infer(files: Sequence[IO[bytes]], type: str | None) -> None:
 
     drafts: dict[str, Inference] = {}
     for file in files:
-        place = ""
+        prefix = ""
         try:
             for sample in read_samples(file):
-                place = f"{sample.place}: " if sample.place else ""
+                prefix = f"{sample.place}: " if sample.place else ""
                 if sample.problem is not None:
                     raise sample.problem
                 cls_type = msgspec.json.decode(sample.payload).get("cls_type")
@@ -132,7 +132,7 @@ def infer(files: Sequence[IO[bytes]], type: str | None) -> None:
                 if name is not None and type in (None, name):
                     drafts.setdefault(name, Inference()).add(sample.payload)
         except EventError as error:
-            raise ConfigError(f"{place}{error}", options.name_of(file)) from None
+            raise ConfigError(f"{prefix}{error}", options.name_of(file)) from None
     if len(drafts) != 1:
         there = ", ".join(sorted(drafts)[:10]) or "none with a cls_type"
         raise ConfigError(f"--type: name the type to draft; the samples have {there}")
@@ -172,6 +172,6 @@ def _judge(registry: Registry, schema: Schema, mode: Mode) -> CompatibilityRepor
 
 
 def _explain(verdict: CompatibilityReport) -> None:
-    for found in verdict.findings:
-        word = "undecided" if found.undecided else "breaks" if found.breaks else "fine"
-        _report(f"{found.layer} {word}: {found.path}: {found.reason}")
+    for finding in verdict.findings:
+        word = "undecided" if finding.undecided else "breaks" if finding.breaks else "fine"
+        _report(f"{finding.layer} {word}: {finding.path}: {finding.reason}")

@@ -69,14 +69,14 @@ def check(
             history = [_schema(schemas[0], registry, new.type, message)]
         else:
             history = _history(registry, new, registry_place.place)
-    names = list(schemas) if is_pair else [f"{one.type}/{one.version}" for one in history] + [schemas[-1]]
+    names = list(schemas) if is_pair else [f"{schema.type}/{schema.version}" for schema in history] + [schemas[-1]]
     for name, schema in zip(names, (*history, new)):
         try:
             document_of(schema)
         except InvalidSchemaError as error:
             raise InvalidSchemaError(error.reason, name, error.path) from None
     verdict = compare_in_child(history, new, mode, open=is_open, is_pair=is_pair)
-    least = least_version(history, verdict) if all(one.version for one in history) else None
+    least = least_version(history, verdict) if all(schema.version for schema in history) else None
     too_small = bool(least and new.version) and order(new.version) < order(least)
     _print(verdict)
     _summarize(new, verdict, mode, least, too_small)
@@ -102,21 +102,21 @@ def schema_of(path: Path, data: bytes, type: str | None, version: str | None, me
     return Schema(type or "", version or "", "protobuf" if path.suffix == ".proto" else "json", data, message)
 
 
-def _history(registry: Registry, new: Schema, place: str | None) -> list[Schema]:
+def _history(registry: Registry, new: Schema, location: str | None) -> list[Schema]:
     if not new.type:
         raise ConfigError("--type: name the type; only the path TYPE/VERSION.json names it")
-    if place is None and new.type not in registry.types():
+    if location is None and new.type not in registry.types():
         raise ConfigError("--registry: name the registry of its older versions, or give OLD, too")
     versions = registry.versions(new.type)
-    below = [one for one in versions if not new.version or order(one) < order(new.version)]
-    return [registry.get(new.type, one) for one in below]
+    below = [version for version in versions if not new.version or order(version) < order(new.version)]
+    return [registry.get(new.type, version) for version in below]
 
 
 def _print(verdict: CompatibilityReport) -> None:
     rows = [("LAYER", "", "PATH", "WHAT")]
-    for found in verdict.findings:
-        word = "undecided" if found.undecided else "breaks" if found.breaks else "fine"
-        rows.append((found.layer, word, found.path, found.reason))
+    for finding in verdict.findings:
+        word = "undecided" if finding.undecided else "breaks" if finding.breaks else "fine"
+        rows.append((finding.layer, word, finding.path, finding.reason))
     if len(rows) > 1:
         print_table(rows)
 

@@ -65,12 +65,12 @@ def validate(
                 for sample in read_samples(file):
                     count += 1
                     if sample.problem is not None:
-                        found = [(sample.problem.path, sample.problem.reason)]
+                        errors = [(sample.problem.path, sample.problem.reason)]
                     else:
                         prefix = sample.prefix
-                        found = [(prefix + path[1:], reason) for path, reason in check.check(sample.payload)]
-                    bad += bool(found)
-                    for path, reason in found:
+                        errors = [(prefix + path[1:], reason) for path, reason in check.check(sample.payload)]
+                    bad += bool(errors)
+                    for path, reason in errors:
                         show(_line(name, sample.place, path, reason))
             except EventError as error:
                 bad += 1
@@ -82,5 +82,5 @@ def validate(
         sys.exit(1)
 
 
-def _line(file: str, place: str, path: str, reason: str) -> str:
-    return ": ".join(part for part in (file, place, path, reason) if part)
+def _line(file: str, position: str, path: str, reason: str) -> str:
+    return ": ".join(part for part in (file, position, path, reason) if part)

@@ -139,8 +139,8 @@ def history(limit: int, store: ControlPlace) -> None:
         entries = control.entries(limit)
     rows = [("VERSION", "WHEN", "WHO", "WHAT", "DOCUMENT", "WHY")]
     rows += [
-        (str(one.number), utc(one.when), _line(one.who), _action(one), one.sha[:12], _line(one.message))
-        for one in entries
+        (str(entry.number), utc(entry.when), _line(entry.who), _action(entry), entry.sha[:12], _line(entry.message))
+        for entry in entries
     ]
     print_table(rows)
 
@@ -192,16 +192,16 @@ def status(wait: float, store: ControlPlace) -> None:
         while True:
             head, services = control.head(), control.services()
             newest = head.number if head else 0
-            is_any_behind = any(one.head < newest and one.state != "stopped" for one in services)
+            is_any_behind = any(service.head < newest and service.state != "stopped" for service in services)
             if not is_any_behind or time.monotonic() >= deadline:
                 break
             time.sleep(min(_LOOK_AGAIN, max(deadline - time.monotonic(), 0.0)))
-    errors = {one.service: _errors(one, newest) for one in services}
+    errors = {service.service: _errors(service, newest) for service in services}
     click.echo(f"newest: version {newest}" + (f", {utc(head.when)} by {_line(head.who)}" if head else ""))
     rows = [("SERVICE", "VERSION", "STATE", "REPORTED", "JOBS", "TROUBLE")]
-    for one in services:
-        reasons = "; ".join(errors[one.service]) or "-"
-        rows.append((_line(one.service), str(one.number), one.state, utc(one.when), str(len(one.jobs)), reasons))
+    for info in services:
+        reasons = "; ".join(errors[info.service]) or "-"
+        rows.append((_line(info.service), str(info.number), info.state, utc(info.when), str(len(info.jobs)), reasons))
     if services:
         print_table(rows)
     else:
@@ -220,16 +220,16 @@ def _errors(status: ServiceStatus, newest: int) -> list[str]:
     """Return the errors of a service, each as a clause."""
     if status.state == "stopped":
         return []
-    found = []
+    reasons = []
     silent = (datetime.now(timezone.utc) - status.when).total_seconds()
     if silent > _SILENT * status.every:
-        found.append(f"silent for {silent:.0f} s")
+        reasons.append(f"silent for {silent:.0f} s")
     if status.state == "refused":
-        found.append(_line(status.reason))
+        reasons.append(_line(status.reason))
     elif status.number < newest:
-        found.append(f"behind by {newest - status.number}" + (f": {_line(status.reason)}" if status.reason else ""))
-    found += [f"{job.kind} {_line(job.name)}: {_line(job.error)}" for job in status.jobs if job.error]
-    return found
+        reasons.append(f"behind by {newest - status.number}" + (f": {_line(status.reason)}" if status.reason else ""))
+    reasons += [f"{job.kind} {_line(job.name)}: {_line(job.error)}" for job in status.jobs if job.error]
+    return reasons
 
 
 def _checked(file: Path) -> bytes:

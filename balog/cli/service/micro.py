@@ -77,8 +77,8 @@ def command(
         for status, count in unkept.items():
             _report(f"{counted(count, 'request or event', 'were')} rejected with {status}")
         if cmd:
-            for one in failed[:_MAX_LINES]:
-                _report(f"rejected: {one}")
+            for event in failed[:_MAX_LINES]:
+                _report(f"rejected: {event}")
     sys.exit(code or bool(rejected))
 
 
@@ -100,6 +100,6 @@ def _wait(micro: Micro, reported: int) -> None:
         while stop.number is None:
             select.select([stop.wake], [], [], _LOOK_SECONDS)
             failed = micro.failed()
-            for one in failed[reported:]:
-                _report(f"rejected: {one}")
+            for event in failed[reported:]:
+                _report(f"rejected: {event}")
             reported = len(failed)

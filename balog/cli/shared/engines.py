@@ -149,12 +149,12 @@ def existing_topics(command: str, sources: Sequence[str], url: str) -> list[str]
         ConfigError: no source exists.
     """
     with open_topics(url) as topics:
-        found = [topic for topic in sources if topics.topic(topic).exists()]
-    if missing := [topic for topic in sources if topic not in found]:
+        existing_sources = [topic for topic in sources if topics.topic(topic).exists()]
+    if missing := [topic for topic in sources if topic not in existing_sources]:
         click.echo(f"{command}: no events yet in {', '.join(missing)}", err=True)
-    if not found:
+    if not existing_sources:
         raise ConfigError(f"none of the sources exists: {', '.join(sources):.300}; check the URL of the topics", url)
-    return [f"{absolute_url(url)}#{topic}" for topic in found]
+    return [f"{absolute_url(url)}#{topic}" for topic in existing_sources]
 
 
 def absolute_url(url: str) -> str:

@@ -78,10 +78,10 @@ def descendants() -> list[int]:
     children: dict[int, list[int]] = {}
     for pid, parent in _parents():
         children.setdefault(parent, []).append(pid)
-    found = [os.getpid()]
-    for pid in found:
-        found += children.get(pid, [])
-    return found[1:]
+    pids = [os.getpid()]
+    for pid in pids:
+        pids += children.get(pid, [])
+    return pids[1:]
 
 
 def _parents() -> Iterator[tuple[int, int]]:

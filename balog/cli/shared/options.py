@@ -34,8 +34,8 @@ class CommandGroup(click.Group):
         """
         name = args[0]
         if self.get_command(ctx, name) is None and not ctx.resilient_parsing and not name.startswith("-"):
-            found = nearest(name, self.list_commands(ctx))
-            ctx.fail(f"No such command {name!r}." + (f" Did you mean {found!r}?" if found else ""))
+            suggestion = nearest(name, self.list_commands(ctx))
+            ctx.fail(f"No such command {name!r}." + (f" Did you mean {suggestion!r}?" if suggestion else ""))
         return super().resolve_command(ctx, args)
 
 
@@ -92,13 +92,13 @@ def pairs(*names: str, metavar: str, help: str) -> Decorator:
 
 
 def _as_pairs(context: click.Context, parameter: click.Parameter, given: Sequence[str]) -> dict[str, str]:
-    found = {}
+    values = {}
     for text in given:
         name, equals, value = text.partition("=")
         if not (name and equals):
             raise ConfigError(f"{parameter.opts[0]} {text!r:.100}: expected {parameter.metavar}")
-        found[name] = value
-    return found
+        values[name] = value
+    return values
 
 
 def bundle(name: str, make: Callable[..., Any], *options: Decorator) -> Decorator:
@@ -113,8 +113,8 @@ def bundle(name: str, make: Callable[..., Any], *options: Decorator) -> Decorato
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(command)
         def run(*args: Any, **values: Any) -> Any:
-            made = make(**{member: values.pop(member) for member in members})
-            return command(*args, **{name: made}, **values)
+            argument = make(**{member: values.pop(member) for member in members})
+            return command(*args, **{name: argument}, **values)
 
         for each in reversed(options):
             run = each(run)

@@ -90,16 +90,16 @@ def _items(data: bytes, *, is_too_long: bool) -> Iterator[PayloadSample]:
         yield _sample(f"item {number}", bytes(item))
 
 
-def _sample(place: str, data: bytes) -> PayloadSample:
+def _sample(position: str, data: bytes) -> PayloadSample:
     try:
         check_keys(data)
         if not _members.decode(data).keys() >= _EVENT:
-            return PayloadSample(place, data.strip())
-        return PayloadSample(place, bytes(decode(data).raw_payload), prefix="$.payload")
+            return PayloadSample(position, data.strip())
+        return PayloadSample(position, bytes(decode(data).raw_payload), prefix="$.payload")
     except EventError as error:
-        return PayloadSample(place, b"", error)
+        return PayloadSample(position, b"", error)
     except _UNREADABLE as error:
-        return PayloadSample(place, b"", _problem(error, "an object"))
+        return PayloadSample(position, b"", _problem(error, "an object"))
 
 
 def _is_whole(data: bytes) -> bool:

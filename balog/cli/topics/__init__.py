@@ -80,17 +80,17 @@ def describe_topic(url: str, topic: str, as_json: bool) -> None:
     Of a queue, these are 10 events.
     """
     with open_topics(url) as topics:
-        found = inspect(topics.topic(topic))
+        inspection = inspect(topics.topic(topic))
     if as_json:
-        click.echo(msgspec.json.encode(found))
+        click.echo(msgspec.json.encode(inspection))
         return
-    state = found.state
+    state = inspection.state
     size = "" if state.bytes is None else f", {_megabytes(state.bytes)} MB"
     click.echo(f"{state.name}: {counted(state.messages, 'message')}{size}")
     if state.oldest is not None:
         click.echo(f"oldest: {_time(state.oldest)}")
-    if found.rate is not None:
-        click.echo(f"rate: {found.rate:.3g} messages a second, from the newest {found.sampled}")
+    if inspection.rate is not None:
+        click.echo(f"rate: {inspection.rate:.3g} messages a second, from the newest {inspection.sampled}")
     if state.groups:
         click.echo("")
         rows = [("GROUP", "LAG", "IN FLIGHT", "WAITING", "DEAD")]
@@ -98,10 +98,10 @@ def describe_topic(url: str, topic: str, as_json: bool) -> None:
             (each.name, f"{each.lag}", f"{each.in_flight}", f"{each.waiting}", f"{each.dead}") for each in state.groups
         ]
         print_table(rows, numbers=True)
-    if found.types:
+    if inspection.types:
         click.echo("")
-        types = [("CLS_TYPE", f"SHARE OF {found.sampled}")]
-        types += [(escaped(name), f"{count / found.sampled:.1%}") for name, count in found.types.items()]
+        types = [("CLS_TYPE", f"SHARE OF {inspection.sampled}")]
+        types += [(escaped(name), f"{count / inspection.sampled:.1%}") for name, count in inspection.types.items()]
         print_table(types, numbers=True)
 
 

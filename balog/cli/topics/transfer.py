@@ -59,7 +59,7 @@ def offsets(url: str, topic: str, group: str, to: Any) -> None:
 
 def _note_unknown(topic: Topic, group: str) -> None:
     """Print a line if no consumer of the group has read the topic yet: its name may be mistyped."""
-    groups = [one.name for one in topic.describe().groups]
+    groups = [state.name for state in topic.describe().groups]
     if group not in groups:
         _report(f"no consumer of {group} has read {topic.name} yet{suggest(group, groups)}")
 
@@ -128,10 +128,10 @@ def dump(url: str, topic: str, to: str, group: str, consume: bool, limit: int | 
     from balog.delivery.dump import dump as run
     from balog.sinks.store import StoreSinkConfig
 
-    place: dict[str, Any] = {"url": to, "options": options.load_options(options_file)} if is_url(to) else {"path": to}
-    if options_file and "path" in place:
+    store: dict[str, Any] = {"url": to, "options": options.load_options(options_file)} if is_url(to) else {"path": to}
+    if options_file and "path" in store:
         raise ConfigError("--options needs a URL such as s3://…; a folder has no options")
-    config = StoreSinkConfig(topic=topic, **place)
+    config = StoreSinkConfig(topic=topic, **store)
     with open_topics(url) as topics, StopSignals() as stop:
         chosen = topics.topic(topic)
         sink = config.build()

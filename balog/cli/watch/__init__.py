@@ -40,7 +40,7 @@ class _WatchCommands(options.CommandGroup):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if args and args[0] not in (*COMMANDS, *ctx.help_option_names):
-            given = {one.partition("=")[0] for one in args}
+            given = {arg.partition("=")[0] for arg in args}
             from_tables = "--tables" in given and not given & {"--topics", "--topic", "--source"}
             over_history = from_tables or bool(given & {"--backtest", "--html"})
             args = ["backtest" if over_history else "run", *args]

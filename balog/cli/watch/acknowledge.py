@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from balog.cli.shared.output import reporter, user_at_host
-from balog.cli.watch.operators import OperatorPlace, place, why
+from balog.cli.watch.operators import OperatorPlace, target_options, why
 from balog.watch.alerts.operator_events import acknowledgement, now, parse_end
 
 _report = reporter("balog watch acknowledge")
@@ -15,7 +15,7 @@ _report = reporter("balog watch acknowledge")
 @click.argument("match", metavar="KEY")
 @click.option("--for", "until", metavar="DURATION|TIME", help="Until when.  [default: until they resolve]")
 @why
-@place
+@target_options
 def command(match: str, until: str | None, why: str, target: OperatorPlace) -> None:
     """Acknowledge the firing alerts of a key, or of a monitor; KEY may be a glob.
 

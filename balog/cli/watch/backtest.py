@@ -105,14 +105,14 @@ def command(
     file, problems = find_monitor_problems(path)
     exit_if_invalid(path, problems, 2)
     assert file is not None  # noqa: S101
-    place = HistoryPlace(location, length, until, engine, spark_place, sources)
+    history = HistoryPlace(location, length, until, engine, spark_place, sources)
     tracks = None
     if html is not None:
         if any(find_spec(name) is None for name in ("jinja2", "vl_convert")):
             raise MissingExtraError("balog watch --html", "embedded")
         check_page_path(html)
         tracks = Tracks()
-    result = backtest(file.monitors, place, tracks)
+    result = backtest(file.monitors, history, tracks)
     if html is not None and tracks is not None:
         from balog.watch.history.history_page import make_page
 
@@ -124,23 +124,23 @@ def command(
         _print(result)
 
 
-def backtest(monitors: list[MonitorConfig], place: HistoryPlace, tracks: Tracks | None = None) -> Backtest:
+def backtest(monitors: list[MonitorConfig], history: HistoryPlace, tracks: Tracks | None = None) -> Backtest:
     """Replay the events of tables or of files.
 
     Args:
         tracks: records the verdicts.
 
     Raises:
-        ConfigError: the place is wrong.
+        ConfigError: ``history`` is invalid.
     """
-    if place.sources:
-        return _of_files(monitors, place, tracks)
-    if place.location is None:
+    if history.sources:
+        return _of_files(monitors, history, tracks)
+    if history.location is None:
         raise ConfigError("give --tables PLACE or --source FILE", "the command line")
-    since, until = place.times()
+    since, until = history.times()
     first = since - timedelta(seconds=training_seconds(monitors))
     selection = select_events(monitors)
-    with stored_rows(place.location, selection, first, until, place.engine, place.spark_place) as rows:
+    with stored_rows(history.location, selection, first, until, history.engine, history.spark_place) as rows:
         from balog.analytics.querying.stored_events import event_of
 
         if tracks is None:
@@ -148,14 +148,14 @@ def backtest(monitors: list[MonitorConfig], place: HistoryPlace, tracks: Tracks 
         return _replay(monitors, map(event_of, rows), since, until, tracks)
 
 
-def _of_files(monitors: list[MonitorConfig], place: HistoryPlace, tracks: Tracks | None) -> Backtest:
-    if place.location is not None or place.engine != "auto":
+def _of_files(monitors: list[MonitorConfig], history: HistoryPlace, tracks: Tracks | None) -> Backtest:
+    if history.location is not None or history.engine != "auto":
         raise ConfigError("--tables and --engine exclude --source", "the command line")
-    source = SourceEvents(place.sources)
+    source = SourceEvents(history.sources)
     if source.invalid_lines:
         click.echo(f"balog watch: left out {counted(source.invalid_lines, 'line')} without an event", err=True)
     last = source.events[-1].header.timestamp if source.events else datetime.now(timezone.utc)
-    since, until = place.times(last + timedelta(microseconds=1))  # with the last event
+    since, until = history.times(last + timedelta(microseconds=1))  # with the last event
     return _replay(monitors, unique_events(source.events), since, until, tracks)
 
 
@@ -172,36 +172,39 @@ def _print(result: Backtest) -> None:
     head = ("monitor", "kind", "series", "alerts", "silenced", "a week", "time", "longest")
     has_weeks = result.until - result.since >= timedelta(days=1)  # less says nothing of a week
     rows = [
-        (one.name, one.kind, f"{one.series:,}", f"{one.firings:,}", f"{one.silenced:,}",
-         f"{one.per_week:.2f}" if has_weeks else "–",
-         _span(one.seconds), _span(one.longest))
-        for one in result.monitors
+        (monitor.name, monitor.kind, f"{monitor.series:,}", f"{monitor.firings:,}", f"{monitor.silenced:,}",
+         f"{monitor.per_week:.2f}" if has_weeks else "–",
+         _span(monitor.seconds), _span(monitor.longest))
+        for monitor in result.monitors
     ]  # fmt: skip
     print_table([head, *rows])
     if result.firings:
         click.echo()
         firings = [
-            (utc(one.started), _sent(one), _span(one.seconds) if one.ended else "fires still", one.key, one.reason)
-            for one in result.firings[:SHOWN]
+            (utc(row.started), _sent(row), _span(row.seconds) if row.ended else "fires still", row.key, row.reason)
+            for row in result.firings[:SHOWN]
         ]
         print_table([("began", "sent", "for", "series", "reason"), *firings])
     left = len(result.firings) - SHOWN
     if left > 0:
         click.echo(f"{counted(left, 'more alert')}; --json has them")
-    for one in result.monitors:
-        if one.note:
-            click.echo(f"balog watch: {one.name}: {one.note}", err=True)
-        elif one.learning:
-            click.echo(f"balog watch: {one.name}: {one.learning:,} of {one.series:,} series were learning", err=True)
-        elif not one.series:
-            click.echo(f"balog watch: {one.name}: no event belongs to it; check pipeline, stream, where", err=True)
+    for monitor in result.monitors:
+        if monitor.note:
+            click.echo(f"balog watch: {monitor.name}: {monitor.note}", err=True)
+        elif monitor.learning:
+            click.echo(
+                f"balog watch: {monitor.name}: {monitor.learning:,} of {monitor.series:,} series were learning",
+                err=True,
+            )
+        elif not monitor.series:
+            click.echo(f"balog watch: {monitor.name}: no event belongs to it; check pipeline, stream, where", err=True)
     if result.refused:
         click.echo(f"balog watch: {result.refused:,} values of too many series were not judged", err=True)
     asked = (result.until - result.since).total_seconds()
     if result.events and result.with_events < asked * 0.9:
         covered = format_duration(result.with_events)
         click.echo(f"balog watch: there are events of {covered} only; a week is counted from these", err=True)
-    total = sum(one.firings for one in result.monitors)
+    total = sum(monitor.firings for monitor in result.monitors)
     click.echo(
         f"balog watch: {counted(result.events, 'event')}, {counted(total, 'alert')} from {utc(result.since)} to "
         f"{utc(result.until)}",

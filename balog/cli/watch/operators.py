@@ -34,7 +34,7 @@ class OperatorPlace(NamedTuple):
             topic.publish([Message(event.header.id, encode(event), None)])
 
 
-place = options.bundle(
+target_options = options.bundle(
     "target",
     OperatorPlace,
     options.topics,

@@ -55,11 +55,11 @@ def command(path: str, file: IO[bytes] | None, state: Any) -> None:
         sys.exit(1)
 
 
-def _filter(path: str, place: str, text: str | None) -> Expression | None:
+def _filter(path: str, field: str, text: str | None) -> Expression | None:
     try:
         return None if text is None else Expression(text)
     except ConfigError as error:
-        raise ConfigError(error.reason, path, place) from None
+        raise ConfigError(error.reason, path, field) from None
 
 
 def _preview(sink: Any, where: Expression | None, event: Event) -> str:

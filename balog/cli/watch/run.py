@@ -52,7 +52,7 @@ class _Place(NamedTuple):
 
 
 place_options = options.bundle(
-    "place",
+    "inputs",
     _Place,
     click.option("--topics", "url", metavar="URL", help=options.TOPICS_HELP),
     options.repeated("--topic", "topics", metavar="NAME", help="A topic whose events are watched."),
@@ -92,7 +92,7 @@ place_options = options.bundle(
 @click.option("--listen", metavar="HOST:PORT", help="Serve /metrics, /health and /ready at this address.")
 def command(
     path: Path,
-    place: _Place,
+    inputs: _Place,
     state: str,
     sinks_file: str | None,
     group: str,
@@ -112,18 +112,18 @@ def command(
     balog watch monitors.yaml --source archive/day.jsonl --until 2026-11-21
     """
     monitors = _load(path)
-    if place.sources and (place.url is not None or place.topics):
+    if inputs.sources and (inputs.url is not None or inputs.topics):
         raise ConfigError("--source and --topics exclude each other; run the command twice")
-    if place.sources:
+    if inputs.sources:
         _check_unused()
-        _watch_files(monitors, place.sources, until)
+        _watch_files(monitors, inputs.sources, until)
         return
-    if place.url is None or not place.topics:
+    if inputs.url is None or not inputs.topics:
         raise ConfigError("nothing to watch; name topics with --topics URL --topic NAME, or files with --source")
     if until is not None:
         raise ConfigError("--until belongs to --source")
-    engine_options = EngineOptions(place.url, until_empty, 1, lease, "none:", listen)
-    parts = _Parts(path, monitors, engine_options, place.topics, group, sinks_file)
+    engine_options = EngineOptions(inputs.url, until_empty, 1, lease, "none:", listen)
+    parts = _Parts(path, monitors, engine_options, inputs.topics, group, sinks_file)
     if not state.startswith(SCHEMES):
         sqlite = SqliteWatchStore(state)
         with closing(sqlite):
@@ -164,7 +164,7 @@ def _watch_files(monitors: list[MonitorConfig], sources: tuple[Path, ...], until
     end = None if until is None else parse_time(until)
     if until is not None and end is None:
         raise ConfigError(f"--until {until!r:.60} is not a time; expected a date or RFC 3339")
-    if end is None and (ahead := sum(one.header.timestamp.timestamp() > time.time() for one in source.events)):
+    if end is None and (ahead := sum(event.header.timestamp.timestamp() > time.time() for event in source.events)):
         _report(f"{counted(ahead, 'event')} from the future moved the clock; --until TIME leaves out later events")
     alerts = 0
     for alert in evaluate_events(Evaluation(monitors), source.events, end.timestamp() if end else None):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from balog.cli.shared.output import reporter, user_at_host
-from balog.cli.watch.operators import OperatorPlace, place, why
+from balog.cli.watch.operators import OperatorPlace, target_options, why
 from balog.watch.alerts.operator_events import now, parse_end, silence
 
 _report = reporter("balog watch silence")
@@ -15,7 +15,7 @@ _report = reporter("balog watch silence")
 @click.argument("match", metavar="NAME")
 @click.argument("until", metavar="DURATION|TIME|end")
 @why
-@place
+@target_options
 def command(match: str, until: str, why: str, target: OperatorPlace) -> None:
     """Silence the alerts of a monitor, or of a key, for some time; NAME may be a glob.
 

@@ -15,20 +15,20 @@ _report = reporter("balog watch status")
 
 
 @click.command("status", epilog="\b\nExit codes:\n0  read\n1  the state is damaged or out of reach\n2  wrong use")
-@click.option("--state", "place", metavar="FILE|URL", default="watch.sqlite", show_default=True, help="The watcher's.")
+@click.option("--state", "store", metavar="FILE|URL", default="watch.sqlite", show_default=True, help="The watcher's.")
 @options.group("Consumer group of watchers that share a state in Redis.", "watch")
-def command(place: str, group: str) -> None:
+def command(store: str, group: str) -> None:
     """List the series that are not well and the silences, as the watcher has stored them. It may run meanwhile.
 
     \b
     balog watch status --state watch.sqlite
     balog watch status --state redis://localhost:6379/0
     """
-    state = read_state(place, group)
+    state = read_state(store, group)
     series, silences = active_series(state), active_silences(state)
     if series:
         rows = [
-            (one.shown or "", one.severity, _time(one.since), escaped(one.key), escaped(one.reason)) for one in series
+            (row.shown or "", row.severity, _time(row.since), escaped(row.key), escaped(row.reason)) for row in series
         ]
         print_table([("state", "severity", "since", "series", "reason"), *rows])
     if silences:

@@ -51,6 +51,6 @@ def command(location: str, length: str, per_week: float) -> None:
     if len(events) > MAX_EVENTS:
         raise BalogError(f"there are more than {MAX_EVENTS:,} events; give a shorter --backtest")
     times = since.timestamp(), end.timestamp()
-    found = suggest(events, *times, per_week)
-    sys.stdout.write(write_monitors(found, *times))
-    _report(f"{counted(len(found), 'monitor')} from {counted(len(events), 'event')}")
+    monitors = suggest(events, *times, per_week)
+    sys.stdout.write(write_monitors(monitors, *times))
+    _report(f"{counted(len(monitors), 'monitor')} from {counted(len(events), 'event')}")

@@ -21,7 +21,7 @@ LARGEST = 5_000_000_000
 
 @contextmanager
 def stored_rows(
-    location: str, selection: EventSelection, since: datetime, until: datetime, engine: str, place: SparkPlace
+    location: str, selection: EventSelection, since: datetime, until: datetime, engine: str, spark_place: SparkPlace
 ) -> Iterator[Iterator[str]]:
     """Open the events of tables from ``since`` to before ``until``, in the order of their times, for ``event_of``.
 
@@ -43,7 +43,7 @@ def stored_rows(
     if not is_tables(location):
         raise ConfigError("there are no tables; make some: balog load SOURCE --tables PLACE", location)
     query = events_query(selection.types, since, until, errors=selection.errors)
-    elsewhere = place.master or place.remote or location.startswith(CATALOGS)
+    elsewhere = spark_place.master or spark_place.remote or location.startswith(CATALOGS)
     if engine == "duckdb" and elsewhere:
         raise ConfigError("duckdb reads tables in a folder on this machine; give --engine spark", "--engine")
     if engine != "spark" and not elsewhere and find_spec("duckdb") is not None:
@@ -56,12 +56,12 @@ def stored_rows(
                 yield answer.rows()
             return
         click.echo(f"balog watch: Spark reads tables of more than {LARGEST / 10**9:g} GB", err=True)
-    with _spark_rows(location, query, place) as rows:
+    with _spark_rows(location, query, spark_place) as rows:
         yield rows
 
 
 @contextmanager
-def _spark_rows(location: str, query: str, place: SparkPlace) -> Iterator[Iterator[str]]:
+def _spark_rows(location: str, query: str, spark_place: SparkPlace) -> Iterator[Iterator[str]]:
     with spark_packages("balog watch --engine spark"):
         from balog.analytics.progress import progress
         from balog.analytics.querying.output import documents
@@ -70,8 +70,8 @@ def _spark_rows(location: str, query: str, place: SparkPlace) -> Iterator[Iterat
         from balog.analytics.tables.catalogs.location import session_settings
 
     with (
-        progress(place.waiting) as display,
-        place.session("balog watch", session_settings(location)) as spark,
+        progress(spark_place.waiting) as display,
+        spark_place.session("balog watch", session_settings(location)) as spark,
     ):
         display("Reading events")
         yield documents(ask(spark, open_tables(spark, location), query), None)
