@@ -64,7 +64,7 @@ def fingerprint(result: RuleResult) -> str:
 
 def baseline_of(tap: str, failed: Sequence[RuleResult]) -> Baseline:
     """Return the baseline of a tap that has these failed results."""
-    found = {
+    known = {
         fingerprint(result): KnownFinding(
             fingerprint=fingerprint(result),
             rule=result.rule.id,
@@ -74,7 +74,7 @@ def baseline_of(tap: str, failed: Sequence[RuleResult]) -> Baseline:
         )
         for result in failed
     }
-    return Baseline(tap=tap, findings=sorted(found.values(), key=lambda one: (one.rule, one.stream, one.detail)))
+    return Baseline(tap=tap, findings=sorted(known.values(), key=lambda item: (item.rule, item.stream, item.detail)))
 
 
 def compare(results: Sequence[RuleResult], failed: Sequence[RuleResult], baseline: Baseline) -> BaselineComparison:
@@ -82,11 +82,11 @@ def compare(results: Sequence[RuleResult], failed: Sequence[RuleResult], baselin
     known = {finding.fingerprint for finding in baseline.findings}
     prints = [(result, fingerprint(result)) for result in failed]
     judged = {result.rule.id for result in results if result.outcome != "skipped"}
-    found = {print_ for _, print_ in prints}
+    fingerprints = {print_ for _, print_ in prints}
     return BaselineComparison(
         new=[result for result, print_ in prints if print_ not in known],
         known=[result for result, print_ in prints if print_ in known],
-        gone=[each for each in baseline.findings if each.rule in judged and each.fingerprint not in found],
+        gone=[each for each in baseline.findings if each.rule in judged and each.fingerprint not in fingerprints],
     )
 
 

@@ -41,10 +41,10 @@ def read_discovery(stdout: bytes) -> DiscoveryOutput:
         return DiscoveryOutput(fault="stdout is not UTF-8")
     if not text.strip():
         return DiscoveryOutput(fault="nothing was written to stdout")
-    found = _first_object(text)
-    if found is None:
+    first_object = _first_object(text)
+    if first_object is None:
         return DiscoveryOutput(fault="stdout holds no catalog")
-    document, position, end = found
+    document, position, end = first_object
     noise = text.count("\n", 0, position), sum(1 for _ in _LINE_WITH_WORDS.finditer(text, end))
     if not isinstance(document.get("streams"), list):
         return DiscoveryOutput(fault="its catalog has no list of streams", noise=noise)
@@ -82,40 +82,40 @@ def entries(document: Document | None) -> Iterator[Document]:
 
 def id_of(entry: Document) -> str:
     """Return an entry's ``tap_stream_id``, or its name without one."""
-    found = entry.get("tap_stream_id")
-    return found if isinstance(found, str) else str(entry.get("stream"))
+    stream_id = entry.get("tap_stream_id")
+    return stream_id if isinstance(stream_id, str) else str(entry.get("stream"))
 
 
 def name_of(entry: Document) -> str:
     """Return the stream's name in messages."""
-    found = entry.get("stream_alias") or entry.get("stream")
-    return found if isinstance(found, str) else id_of(entry)
+    name = entry.get("stream_alias") or entry.get("stream")
+    return name if isinstance(name, str) else id_of(entry)
 
 
 def metadata_of(entry: Document) -> dict[tuple[str, ...], Document]:
     """Return the metadata by breadcrumb, without malformed items."""
-    found: dict[tuple[str, ...], Document] = {}
+    by_breadcrumb: dict[tuple[str, ...], Document] = {}
     listed = entry.get("metadata")
     for item in listed if isinstance(listed, list) else ():
         crumb = item.get("breadcrumb") if isinstance(item, dict) else None
         metadata = item.get("metadata") if isinstance(item, dict) else None
         if isinstance(crumb, list) and isinstance(metadata, dict):
-            found.setdefault(tuple(str(step) for step in crumb), {}).update(metadata)
-    return found
+            by_breadcrumb.setdefault(tuple(str(step) for step in crumb), {}).update(metadata)
+    return by_breadcrumb
 
 
 def properties_of(entry: Document) -> Document:
     """Return the top-level properties of the schema."""
     schema = entry.get("schema")
-    found = schema.get("properties") if isinstance(schema, dict) else None
-    return found if isinstance(found, dict) else {}
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    return properties if isinstance(properties, dict) else {}
 
 
 def inclusion_of(entry: Document, name: str) -> Any:
     """Return a property's ``inclusion`` from the metadata, else from the schema, where older taps have it."""
-    found = metadata_of(entry).get(("properties", name), {}).get("inclusion")
+    inclusion = metadata_of(entry).get(("properties", name), {}).get("inclusion")
     of_it = properties_of(entry).get(name)
-    return of_it.get("inclusion") if found is None and isinstance(of_it, dict) else found
+    return of_it.get("inclusion") if inclusion is None and isinstance(of_it, dict) else inclusion
 
 
 def has_inclusion(entry: Document) -> bool:
@@ -126,9 +126,9 @@ def has_inclusion(entry: Document) -> bool:
 def key_properties_of(entry: Document) -> list[str]:
     """Return the key properties from the metadata, else from the older field of the entry."""
     root = metadata_of(entry).get((), {})
-    for found in (root.get("table-key-properties"), root.get("view-key-properties"), entry.get("key_properties")):
-        if isinstance(found, list) and found:
-            return [str(name) for name in found]
+    for keys in (root.get("table-key-properties"), root.get("view-key-properties"), entry.get("key_properties")):
+        if isinstance(keys, list) and keys:
+            return [str(name) for name in keys]
     return []
 
 
@@ -145,9 +145,9 @@ def replication_key_of(entry: Document) -> str:
     root = metadata_of(entry).get((), {})
     valid = root.get("valid-replication-keys")
     valid = valid if isinstance(valid, list) and len(valid) == 1 else [None]
-    for found in (root.get("replication-key"), entry.get("replication_key"), valid[0]):
-        if isinstance(found, str):
-            return found
+    for key in (root.get("replication-key"), entry.get("replication_key"), valid[0]):
+        if isinstance(key, str):
+            return key
     return ""
 
 
@@ -172,8 +172,8 @@ def select(
         without: by stream id, one property to deselect.
     """
     chosen, left_out = None if names is None else set(names), without or {}
-    made = copy.deepcopy(document)
-    for entry in entries(made):
+    catalog = copy.deepcopy(document)
+    for entry in entries(catalog):
         wanted = chosen is None or id_of(entry) in chosen
         metadata = metadata_of(entry)
         root = metadata.setdefault((), {})
@@ -194,13 +194,13 @@ def select(
         if has_selection or not isinstance(entry.get("metadata"), list) or not entry["metadata"]:
             _select_in_schema(entry, wanted, left_out.get(id_of(entry)))
         entry["metadata"] = [{"breadcrumb": list(crumb), "metadata": value} for crumb, value in metadata.items()]
-    return made
+    return catalog
 
 
 def as_properties(document: Document) -> Document:
     """Return a catalog in the older form for ``--properties``, with the selection inside the schemas."""
-    made = copy.deepcopy(document)
-    for entry in entries(made):
+    catalog = copy.deepcopy(document)
+    for entry in entries(catalog):
         root = metadata_of(entry).get((), {})
         unchosen = {
             crumb[1]
@@ -208,7 +208,7 @@ def as_properties(document: Document) -> Document:
             if len(crumb) == 2 and metadata.get("selected") is False
         }
         _select_in_schema(entry, bool(root.get("selected")), *unchosen)
-    return made
+    return catalog
 
 
 def _select_in_schema(entry: Document, wanted: bool, *without: str | None) -> None:

@@ -67,9 +67,9 @@ def secrets_of(config: Any) -> Iterator[ConfigSecret]:
     random. Values that also stand elsewhere in the config, under a name that is not secret, are not: nobody can tell
     which of the two an output shows.
     """
-    found = list(_walk(config, "$", "", default_names(), is_inside=False))
-    plain = [text for text, kind, _ in found if not kind]
-    for text, kind, path in found:
+    texts = list(_walk(config, "$", "", default_names(), is_inside=False))
+    plain = [text for text, kind, _ in texts if not kind]
+    for text, kind, path in texts:
         if kind and not any(_holds(other, text) for other in plain):
             yield ConfigSecret(path, text, is_guess=kind == "guess")
 
@@ -173,9 +173,9 @@ class Leaks:
 
     def fresh(self) -> Leaks:
         """Return a search for the same secrets that has found none yet."""
-        made = copy.copy(self)
-        made.found = {}
-        return made
+        leaks = copy.copy(self)
+        leaks.found = {}
+        return leaks
 
     def search_line(self, line: bytes | bytearray, output: str, number: int) -> None:
         """Search a line of an output."""

@@ -89,7 +89,7 @@ class OutputReader:
         self._known = known
         self._most = most
         self._interrupt_after = interrupt_after
-        self._names = {one: name for name, one in known.ids.items() if one not in known.ids}
+        self._names = {stream_id: name for name, stream_id in known.ids.items() if stream_id not in known.ids}
         self._partial: list[bytes] = []
         self._partial_size = 0
         self._state_step = 1
@@ -181,13 +181,13 @@ class OutputReader:
 
     def _stream(self, name: str) -> SyncedStream:
         name = self._names.get(name, name)
-        found = self.streams.get(name)
-        if found is None:
+        stream = self.streams.get(name)
+        if stream is None:
             known = self._known
             key = known.replication_keys.get(name, "")
             began = bookmark_of(known.state, known.ids.get(name, name), key)
-            found = self.streams[name] = SyncedStream(name, key, began)
-        return found
+            stream = self.streams[name] = SyncedStream(name, key, began)
+        return stream
 
     def _record(self, message: dict[str, Any], line: bytes) -> str:
         name, record, version = message["stream"], message.get("record"), message.get("version")

@@ -51,10 +51,10 @@ class Guard:
     def marked_processes(self, mark: str) -> list[int]:
         """Return the ids of processes with a run's mark, in any session; none without /proc."""
         pids = []
-        for place in Path("/proc").glob("[0-9]*"):
+        for folder in Path("/proc").glob("[0-9]*"):
             try:
-                if mark.encode() in (place / "environ").read_bytes().split(b"\0"):
-                    pids.append(int(place.name))
+                if mark.encode() in (folder / "environ").read_bytes().split(b"\0"):
+                    pids.append(int(folder.name))
             except OSError:
                 continue  # another user's, or over meanwhile
         return pids
@@ -248,12 +248,12 @@ def _peak_memory(pid: int) -> int:
     peak = 0
     waiting = [pid]
     while waiting:
-        place = Path("/proc", str(waiting.pop()))
+        folder = Path("/proc", str(waiting.pop()))
         try:
-            for line in (place / "status").read_bytes().splitlines():
+            for line in (folder / "status").read_bytes().splitlines():
                 if line.startswith(b"VmHWM:"):
                     peak += int(line.split()[1]) * 1024
-            for task in (place / "task").iterdir():
+            for task in (folder / "task").iterdir():
                 waiting += map(int, (task / "children").read_text().split())
         except (OSError, ValueError):
             continue

@@ -98,8 +98,8 @@ class VerifyReport(Struct, frozen=True, kw_only=True):
     def failed(self) -> list[RuleResult]:
         """The failed results, errors first."""
         order = ("error", "warning", "advice")
-        found = [finding for finding in self.findings if finding.outcome == "failed"]
-        return sorted(found, key=lambda finding: order.index(finding.rule.severity))
+        results = [finding for finding in self.findings if finding.outcome == "failed"]
+        return sorted(results, key=lambda finding: order.index(finding.rule.severity))
 
     @property
     def is_clean(self) -> bool:
@@ -119,7 +119,7 @@ def write_report(trials: Trials, findings: list[RuleResult]) -> VerifyReport:
         made=datetime.now(timezone.utc).isoformat(timespec="seconds").replace("+00:00", "Z"),
         tap=_name(trials.command.base),
         score=_score(findings) or 0,
-        groups={group: _score([one for one in findings if one.rule.group == group]) for group in GROUPS},
+        groups={group: _score([finding for finding in findings if finding.rule.group == group]) for group in GROUPS},
         counts=RuleCounts(
             passed=sum(finding.outcome == "passed" for finding in outcomes),
             errors=broken.count("error"),
@@ -145,12 +145,12 @@ def write_report(trials: Trials, findings: list[RuleResult]) -> VerifyReport:
 
 def _heaviest(findings: list[RuleResult]) -> list[RuleResult]:
     """Return the heaviest result of each rule."""
-    found: dict[str, RuleResult] = {}
+    results: dict[str, RuleResult] = {}
     for finding in findings:
-        before = found.get(finding.rule.id)
+        before = results.get(finding.rule.id)
         if before is None or finding.rule.weight >= before.rule.weight:
-            found[finding.rule.id] = finding
-    return list(found.values())
+            results[finding.rule.id] = finding
+    return list(results.values())
 
 
 def _score(findings: list[RuleResult]) -> int | None:
@@ -164,11 +164,11 @@ def _score(findings: list[RuleResult]) -> int | None:
 def _streams(trials: Trials) -> list[StreamReport]:
     main = "sync by --properties" if trials.is_older else "sync"
     sync = next((run for run in trials.made if isinstance(run, SyncRun) and run.name == main), None)
-    found = []
+    reports = []
     for name, stream in sync.output.streams.items() if sync is not None else ():
         advance = advance_of(stream) if stream.replication_key else None
         seconds = sync.result.seconds if sync is not None else 0
-        found.append(
+        reports.append(
             StreamReport(
                 stream=name,
                 records=stream.records,
@@ -180,7 +180,7 @@ def _streams(trials: Trials) -> list[StreamReport]:
                 ratio=round(advance / seconds, 3) if advance is not None and seconds else None,
             )
         )
-    return found
+    return reports
 
 
 def _plain(value: Any) -> str | int | float | None:

@@ -81,18 +81,18 @@ def _sarif_result(report: VerifyReport, result: RuleResult, number: int, known: 
     }
     if line:
         physical["region"] = {"startLine": line}
-    found = fingerprint(result)
-    made = {
+    digest = fingerprint(result)
+    sarif_result = {
         "ruleId": result.rule.id,
         "ruleIndex": number,
         "level": _SARIF[result.rule.severity],
         "message": {"text": _sentence(result)},
         "locations": [{**location, "physicalLocation": physical}],
-        "partialFingerprints": {"balogVerify/v1": found},
+        "partialFingerprints": {"balogVerify/v1": digest},
     }
     if known:
-        made["baselineState"] = "unchanged" if found in known else "new"
-    return made
+        sarif_result["baselineState"] = "unchanged" if digest in known else "new"
+    return sarif_result
 
 
 def _place(result: RuleResult) -> tuple[str, int]:

@@ -29,8 +29,8 @@ class made_once(cached_property[Made]):  # a decorator
 
     def __get__(self, owner: Any, kind: type | None = None) -> Made:  # type: ignore[override]
         with owner.lock_of(self.attrname):
-            found: Made = owner.__dict__.get(self.attrname, self)
-            return super().__get__(owner, kind) if found is self else found
+            value: Made = owner.__dict__.get(self.attrname, self)
+            return super().__get__(owner, kind) if value is self else value
 
 
 class Runner:
@@ -62,7 +62,7 @@ class Runner:
     @property
     def made(self) -> list[SyncRun | CommandRun]:
         """The finished runs, in the order of their starts."""
-        return sorted(self._made, key=lambda made: made.result.began)
+        return sorted(self._made, key=lambda tap_run: tap_run.result.began)
 
     def cancel(self) -> None:
         """End the running runs, and begin no other: those who wait for one get ``RunCancelled``."""
@@ -79,9 +79,9 @@ class Runner:
         output = OutputReader(self.leaks.fresh(), known, most=self._options.records, interrupt_after=interrupt_after)
         result = self._run(name, line, output, timeout, small_pipe=bool(interrupt_after))
         output.close(cut=result.stopped not in ("", "interrupt"))
-        made = SyncRun(name=name, output=output, result=result)
-        self._made.append(made)
-        return made
+        sync_run = SyncRun(name=name, output=output, result=result)
+        self._made.append(sync_run)
+        return sync_run
 
     def ask(self, name: str, line: list[str], *, timeout: float | None = None) -> CommandRun:
         """Run the tap, and keep its output."""
@@ -89,9 +89,9 @@ class Runner:
         result = self._run(name, line, capture, timeout)
         capture.logs.close()
         capture.leaks.search_output(capture.data, "stdout")
-        made = CommandRun(name=name, stdout=bytes(capture.data), logs=capture.logs, result=result, leaks=capture.leaks)
-        self._made.append(made)
-        return made
+        probe = CommandRun(name=name, stdout=bytes(capture.data), logs=capture.logs, result=result, leaks=capture.leaks)
+        self._made.append(probe)
+        return probe
 
     def write(self, name: str, text: str) -> Path:
         """Write a file for a run."""

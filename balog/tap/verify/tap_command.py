@@ -54,7 +54,7 @@ def parse_command(command: Sequence[str]) -> TapCommand:
         raise ConfigError("the command of the tap is missing; write it after --")
     if shutil.which(command[0]) is None:
         raise ConfigError("there is no such program", source=command[0])
-    base, files, place = [command[0]], {}, 1
+    base, files, position = [command[0]], {}, 1
     arguments = iter(range(1, len(command)))
     for index in arguments:
         word = command[index]
@@ -75,8 +75,8 @@ def parse_command(command: Sequence[str]) -> TapCommand:
             raise ConfigError("there is no such file", source=f"{option} {value}")
         files[name] = Path(value).absolute()
         if name == "config":
-            place = len(base)
-    return TapCommand(base=tuple(base), place=place, **files)
+            position = len(base)
+    return TapCommand(base=tuple(base), place=position, **files)
 
 
 def _is_file(word: str) -> bool:

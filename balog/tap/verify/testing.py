@@ -49,15 +49,15 @@ class TapPractices:
     @pytest.mark.parametrize("rule", list(CHECKS))
     def test_practice(self, tap_report: VerifyReport, rule: str) -> None:
         """The tap follows the rule."""
-        found = [finding for finding in tap_report.findings if finding.rule.id == rule]
-        if not found:
+        findings = [finding for finding in tap_report.findings if finding.rule.id == rule]
+        if not findings:
             pytest.skip("deselected by the options")
-        if found[0].outcome == "skipped":
-            pytest.skip(f"not judged: {found[0].detail}")
-        if found[0].outcome == "passed":
+        if findings[0].outcome == "skipped":
+            pytest.skip(f"not judged: {findings[0].detail}")
+        if findings[0].outcome == "passed":
             return
-        details = "; ".join(f"{each.stream}: {each.detail}" if each.stream else each.detail for each in found)
+        details = "; ".join(f"{each.stream}: {each.detail}" if each.stream else each.detail for each in findings)
         text = f"{CHECKS[rule].rule.title} {details}. {CHECKS[rule].rule.remedy}"
-        if any(each.rule.severity == "error" for each in found):
+        if any(each.rule.severity == "error" for each in findings):
             pytest.fail(text, pytrace=False)
         warnings.warn(text, TapWarning, stacklevel=1)

@@ -123,9 +123,9 @@ class Trials:
     @made_once
     def sync(self) -> SyncRun:
         """The sync that most rules judge, with ``--catalog``, or ``--properties`` if the tap supports only that."""
-        found = self.by_catalog
-        if self.catalog is None or not found.is_whole or found.output.lines or not self.by_properties.output.records:
-            return found
+        run = self.by_catalog
+        if self.catalog is None or not run.is_whole or run.output.lines or not self.by_properties.output.records:
+            return run
         self.is_older = True
         return self.by_properties
 
@@ -174,9 +174,9 @@ class Trials:
             raise Skip("no STATE was written")
         if self.options.states < 1:
             raise Skip("resuming is turned off: the option states is 0")
-        found = [state for state in sync.states if state.line != sync.last_state.line]
-        wanted = min(self.options.states - 1, len(found))
-        chosen = [found[index * len(found) // wanted] for index in range(wanted)] if wanted else []
+        states = [state for state in sync.states if state.line != sync.last_state.line]
+        wanted = min(self.options.states - 1, len(states))
+        chosen = [states[index * len(states) // wanted] for index in range(wanted)] if wanted else []
         return [
             (state, self._sync(f"{RESUMED} in line {state.line}", self.catalog, state=state.value))
             for state in [*chosen, sync.last_state]
@@ -252,14 +252,14 @@ class Trials:
             raise Skip("the config has no start_date")
         if self.given_state is not None:
             raise Skip("a state was given")
-        found = {name: stream for name, stream in self.sync.output.streams.items() if stream.replication_key}
-        middles = {middle_of(stream.lowest, stream.highest, given) for stream in found.values()} - {""}
+        incremental = {name: stream for name, stream in self.sync.output.streams.items() if stream.replication_key}
+        middles = {middle_of(stream.lowest, stream.highest, given) for stream in incremental.values()} - {""}
         if not middles:
             raise Skip("no stream has replication values far enough apart in start_date's format")
         streams_after = {
             middle: [
                 name
-                for name, stream in found.items()
+                for name, stream in incremental.items()
                 if is_after(middle, stream.lowest) and is_after(stream.highest, middle)
             ]
             for middle in sorted(middles)

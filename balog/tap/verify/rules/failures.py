@@ -108,9 +108,9 @@ def success_is_complete(trials: Trials) -> Iterator[Violation]:
     if not others and not resumed:
         raise Skip("no other sync was complete")
     for name, stream in first.output.streams.items():
-        found = [v for run in others for v in _compared(name, stream, run)]
-        found += [v for run in resumed for v in _followed(name, stream, run)]
-        yield from found[:1]  # the runs differ for one reason
+        violations = [v for run in others for v in _compared(name, stream, run)]
+        violations += [v for run in resumed for v in _followed(name, stream, run)]
+        yield from violations[:1]  # the runs differ for one reason
 
 
 def _compared(name: str, stream: SyncedStream, run: SyncRun) -> Iterator[Violation]:
@@ -167,7 +167,7 @@ def secrets_stay_secret(trials: Trials) -> Iterator[Violation]:
 
 def _names_of_catalog(trials: Trials) -> set[str]:
     """Return the names of streams and properties: each output has them, so nobody can see a secret in them."""
-    found: set[str] = set()
+    names: set[str] = set()
     for entry in entries(trials.catalog):
-        found |= {id_of(entry), name_of(entry), *properties_of(entry), *key_properties_of(entry)}
-    return found
+        names |= {id_of(entry), name_of(entry), *properties_of(entry), *key_properties_of(entry)}
+    return names

@@ -81,11 +81,11 @@ class Check(NamedTuple):
 
     def findings(self, trials: Trials) -> Iterator[RuleResult]:
         """Yield one result if the rule passes or cannot be judged, else one for each of at most 25 violations."""
-        found = 0
+        count = 0
         try:
             for problem in self.look(trials):
-                found += 1
-                if found > _MAX_PROBLEMS:
+                count += 1
+                if count > _MAX_PROBLEMS:
                     yield RuleResult(rule=self.rule, outcome="failed", detail="and more of this kind")
                     return
                 yield RuleResult(
@@ -96,10 +96,10 @@ class Check(NamedTuple):
                     place=problem.place,
                 )
         except Skip as why:
-            if not found:
+            if not count:
                 yield RuleResult(rule=self.rule, outcome="skipped", detail=str(why))
             return
-        if not found:
+        if not count:
             yield RuleResult(rule=self.rule, outcome="passed")
 
 
@@ -151,8 +151,8 @@ def check_each(
         @wraps(judge)
         def look(trials: Trials) -> Iterator[Violation]:
             for name, subject in subjects(trials):
-                for found in judge(subject):
-                    yield found._replace(stream=name) if isinstance(found, Violation) else Violation(found, name)
+                for problem in judge(subject):
+                    yield problem._replace(stream=name) if isinstance(problem, Violation) else Violation(problem, name)
 
         return judge
 

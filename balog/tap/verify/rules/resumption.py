@@ -38,7 +38,7 @@ def gaps(trials: Trials, first: SyncRun, state: StateLine | None, second: SyncRu
     The reference is the first sync. Records are compared by key, or by content without keys. In a stream with a
     replication key, a record before the state does not replace a later one of its key.
     """
-    found = []
+    stream_gaps = []
     for name, whole in trials.sync.output.streams.items():
         if not whole.records or name not in trials.entries:
             continue
@@ -52,8 +52,8 @@ def gaps(trials: Trials, first: SyncRun, state: StateLine | None, second: SyncRu
             missing = {key for key in whole.keys if key not in came and key not in before}
         if missing:
             number = next(number for number, key in enumerate(whole.keys, 1) if key in missing)
-            found.append(Gap(name, len(missing), whole.records, len(came.difference(whole.keys)), number))
-    return found
+            stream_gaps.append(Gap(name, len(missing), whole.records, len(came.difference(whole.keys)), number))
+    return stream_gaps
 
 
 @check("state", "error", 10, RuleSource.CONFIG_AND_STATE)
@@ -69,11 +69,11 @@ def resumes_without_a_gap(trials: Trials) -> Iterator[Violation]:
             require_success(trials)
             yield Violation(f"{where}: {run.outcome}")
             continue
-        found = gaps(trials, trials.sync, state, run)
-        if found and run.result.stopped:
+        stream_gaps = gaps(trials, trials.sync, state, run)
+        if stream_gaps and run.result.stopped:
             continue  # the missing records may follow later
         judged += 1
-        for gap in found:
+        for gap in stream_gaps:
             yield Violation(f"{where}: {describe_gap(gap)}", gap.stream, gap.missing, gap.of)
     if not judged:
         raise Skip("the runs were cut short: use a larger --records")
@@ -252,8 +252,8 @@ def interrupted_resumes_without_a_gap(trials: Trials) -> Iterator[Violation]:
         require_success(trials)
         yield Violation(second.outcome)
         return
-    found = gaps(trials, first, first.output.last_state, second)
-    if found and second.result.stopped:
+    stream_gaps = gaps(trials, first, first.output.last_state, second)
+    if stream_gaps and second.result.stopped:
         raise Skip("the run was cut short: use a larger --records")
-    for gap in found:
+    for gap in stream_gaps:
         yield Violation(describe_gap(gap), gap.stream, gap.missing, gap.of)

@@ -27,15 +27,15 @@ def state_is_written(trials: Trials) -> Iterator[Violation]:
     Write a STATE at the end of a sync.
     """
     run = require_end(require_output(trials.sync))
-    found = [(name, stream) for name, stream in run.output.streams.items() if stream.replication_key and stream.records]
-    if not found and run.output.records:
+    pairs = [(name, stream) for name, stream in run.output.streams.items() if stream.replication_key and stream.records]
+    if not pairs and run.output.records:
         raise Skip("no stream is incremental")
     last = run.output.last_state
     if last is None:
         if run.output.records:
             yield Violation("no STATE was written")
         return
-    for name, stream in found:
+    for name, stream in pairs:
         late = stream.records - last.records.get(name, 0)
         if late:
             yield Violation(f"{late} of {stream.records} records follow the last STATE", name, late, stream.records)
@@ -101,8 +101,8 @@ def bookmark_is_not_ahead(stream: SyncedStream) -> Iterator[Violation]:
     Write a bookmark in the middle of a stream only if its records are in ascending order; else at its end.
     """
     if stream.lost:
-        found = f"{stream.lost} records follow a STATE whose bookmark is later than they are"
-        yield Violation(f"{found}, the first in line {stream.lost_at}", records=stream.lost, of=stream.records)
+        detail = f"{stream.lost} records follow a STATE whose bookmark is later than they are"
+        yield Violation(f"{detail}, the first in line {stream.lost_at}", records=stream.lost, of=stream.records)
 
 
 @check_each(incremental, "state", "advice", 2, RuleSource.PRACTICE)

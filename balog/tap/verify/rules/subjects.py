@@ -83,10 +83,10 @@ def streams_with(has: Callable[[SyncedStream], object], otherwise: str, among: S
     """
 
     def chosen(trials: Trials) -> list[tuple[str, SyncedStream]]:
-        found = [(name, stream) for name, stream in among(trials) if has(stream)]
-        if not found:
+        named_streams = [(name, stream) for name, stream in among(trials) if has(stream)]
+        if not named_streams:
             raise Skip(otherwise)
-        return found
+        return named_streams
 
     return chosen
 
