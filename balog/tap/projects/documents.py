@@ -24,7 +24,7 @@ class ApiDocument:
     References lead to the document itself, and to files in its folder and below. Others are errors.
 
     Args:
-        place: a file or a URL.
+        location: a file or a URL.
 
     Attributes:
         root: the document.
@@ -34,17 +34,17 @@ class ApiDocument:
         MissingExtraError: it is YAML, and the extra ``config`` is not installed.
     """
 
-    def __init__(self, place: str) -> None:
-        self.place = place
-        self._folder = "" if is_remote(place) else os.path.dirname(os.path.realpath(place))
-        root = _decoded(fetch(place, _MAX_BYTES) if is_remote(place) else self._bytes(place), place)
+    def __init__(self, location: str) -> None:
+        self.place = location
+        self._folder = "" if is_remote(location) else os.path.dirname(os.path.realpath(location))
+        root = _decoded(fetch(location, _MAX_BYTES) if is_remote(location) else self._bytes(location), location)
         if not isinstance(root, dict) or not isinstance(root.get("paths"), dict):
-            raise SchemaError("is not an OpenAPI document: it has no paths", place)
+            raise SchemaError("is not an OpenAPI document: it has no paths", location)
         if not str(root.get("openapi")).startswith(("3.0", "3.1", "3.2")):
-            raise SchemaError("is not an OpenAPI document of version 3; convert one of Swagger 2.0 first", place)
+            raise SchemaError("is not an OpenAPI document of version 3; convert one of Swagger 2.0 first", location)
         self.root = root
         self.documents = Documents(self._file)
-        self.whole = self.documents.add(self.root, place)
+        self.whole = self.documents.add(self.root, location)
 
     def target(self, node: Any) -> Target:
         """Return a part of the document as a target of references; a reference is followed.
@@ -52,21 +52,21 @@ class ApiDocument:
         Raises:
             SchemaError: a reference leads nowhere, or in circles.
         """
-        found = self.whole.inside(node, ())
+        part = self.whole.inside(node, ())
         for _ in range(_MAX_HOPS):
-            reference = found.node.get("$ref") if isinstance(found.node, dict) else None
+            reference = part.node.get("$ref") if isinstance(part.node, dict) else None
             if not isinstance(reference, str):
-                return found
-            target = self.documents.find(reference, found)
+                return part
+            target = self.documents.find(reference, part)
             if isinstance(target, str):
                 raise SchemaError(f"{reference[:200]!r}: {target}", self.place)
-            found = target
+            part = target
         raise SchemaError("a reference leads back to itself", self.place)
 
     def mapping(self, node: Any) -> dict[str, Any]:
         """Return a part that is an object, after its references; {} for anything else."""
-        found = self.target(node).node
-        return found if isinstance(found, dict) else {}
+        part = self.target(node).node
+        return part if isinstance(part, dict) else {}
 
     def base_url(self) -> str:
         """Return the URL of the first server, with the defaults of its variables; "" without a usable one."""
@@ -106,22 +106,22 @@ def is_usable(url: Any) -> bool:
     return True
 
 
-def _decoded(data: bytes, place: str) -> Any:
+def _decoded(data: bytes, location: str) -> Any:
     """Decode JSON or YAML."""
     if len(data) > _MAX_BYTES:
-        raise SchemaError(f"larger than {_MAX_BYTES >> 20} MiB; is this the right file?", place)
+        raise SchemaError(f"larger than {_MAX_BYTES >> 20} MiB; is this the right file?", location)
     try:
-        found = msgspec.json.decode(data.decode("utf-8-sig"))
+        document = msgspec.json.decode(data.decode("utf-8-sig"))
     except (msgspec.DecodeError, UnicodeDecodeError) as fault:
         if data.lstrip()[:1] in (b"{", b"["):
-            raise SchemaError(f"not JSON: {fault}", place) from None
+            raise SchemaError(f"not JSON: {fault}", location) from None
         from balog.common.config.yaml_text import parse_yaml
 
         try:
-            found = parse_yaml(data, place, None, None).data
+            document = parse_yaml(data, location, None, None).data
         except ConfigError as error:
-            raise SchemaError(f"not JSON, and as YAML: {error.reason}", place, error.path) from None
+            raise SchemaError(f"not JSON, and as YAML: {error.reason}", location, error.path) from None
     except RecursionError:
-        raise SchemaError("nested too deep", place) from None
-    check_depth(found, place)
-    return found
+        raise SchemaError("nested too deep", location) from None
+    check_depth(document, location)
+    return document

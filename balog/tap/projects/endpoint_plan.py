@@ -55,10 +55,10 @@ class EndpointPlanner:
         """
         answer = self._answer(operation)
         schema = self._document.mapping(_json_of(answer))
-        found = self._list_in(schema, path)
-        if found is None:
+        record_list = self._list_in(schema, path)
+        if record_list is None:
             return
-        items, node = found
+        items, node = record_list
         record = record_schema(self._document, node)
         segments = [part for part in path.split("/") if part and "{" not in part]
         words = [part for part in segments if not _VERSIONS.fullmatch(part.lower())] or segments
@@ -94,11 +94,11 @@ class EndpointPlanner:
         return None if chosen is None else (chosen, lists[chosen])
 
     def _properties(self, schema: Mapping[str, Any]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        properties: dict[str, Any] = {}
         for part in schema.get("allOf") or ():
-            found |= self._document.mapping(self._document.mapping(part).get("properties") or {})
+            properties |= self._document.mapping(self._document.mapping(part).get("properties") or {})
         own = schema.get("properties")
-        return {**found, **(own if isinstance(own, dict) else {})}
+        return {**properties, **(own if isinstance(own, dict) else {})}
 
     def _is_object(self, node: Any) -> bool:
         schema = self._document.mapping(node or {})
@@ -107,22 +107,22 @@ class EndpointPlanner:
     def _fill_path(self, plan: StreamPlan, parameters: Sequence[Mapping[str, Any]]) -> bool:
         """Fill the parameters of the path from a parent's records, or from the config."""
         parts = plan.path.split("/")
-        places = [place for place, part in enumerate(parts) if "{" in part]
-        if any(not parts[place].startswith("{") or parts[place].count("{") > 1 for place in places):
+        indexes = [index for index, part in enumerate(parts) if "{" in part]
+        if any(not parts[index].startswith("{") or parts[index].count("{") > 1 for index in indexes):
             self._skipped.append(f"GET {plan.path} is no stream: a parameter is only a part of a segment of its path")
             return False
-        above = self._by_path.get("/".join(parts[: places[-1]])) if places else None
-        field = self._field_of(above, parts[places[-1]].strip("{}")) if above is not None else None
+        above = self._by_path.get("/".join(parts[: indexes[-1]])) if indexes else None
+        field = self._field_of(above, parts[indexes[-1]].strip("{}")) if above is not None else None
         if above is not None and above.parent is not None and field is not None:
             self._skipped.append(f"GET {plan.path} is no stream: it is below {above.name}, which has a parent itself")
             return False
-        for place in places:
-            name = parts[place].strip("{}")
-            if above is None or field is None or place != places[-1]:
-                parts[place] = f"{{config.{self._setting(name, parameters)}}}"
+        for index in indexes:
+            name = parts[index].strip("{}")
+            if above is None or field is None or index != indexes[-1]:
+                parts[index] = f"{{config.{self._setting(name, parameters)}}}"
                 continue
             plan.parent = above
-            parts[place] = f"{{{field}}}"
+            parts[index] = f"{{{field}}}"
             own = snake(name if _plain(name) not in _KEYS else f"{above.name} {name}", "parent")
             if own not in plan.schema["properties"]:
                 plan.from_parent[own] = field
@@ -132,10 +132,10 @@ class EndpointPlanner:
 
     def _field_of(self, parent: StreamPlan, name: str) -> str | None:
         fields = [field for field in parent.schema["properties"] if _FIELD.fullmatch(field)]
-        found = next((field for field in fields if _plain(field) == _plain(name)), None)
-        if found is None and parent.keys and _FIELD.fullmatch(parent.keys[0]):
-            found = parent.keys[0]
-        return found
+        parent_field = next((field for field in fields if _plain(field) == _plain(name)), None)
+        if parent_field is None and parent.keys and _FIELD.fullmatch(parent.keys[0]):
+            parent_field = parent.keys[0]
+        return parent_field
 
     def _setting(self, name: str, parameters: Sequence[Mapping[str, Any]]) -> str:
         setting = snake(name, "setting")
@@ -152,8 +152,8 @@ class EndpointPlanner:
     def _keys(self, plan: StreamPlan) -> list[str]:
         by_plain = {_plain(name): name for name in plan.schema["properties"]}
         singular = _plain(plan.name).removesuffix("s")
-        found = next((by_plain[key] for key in (*_KEYS, f"{singular}id", f"{singular}key") if key in by_plain), None)
-        return [] if found is None else [found]
+        id_field = next((by_plain[key] for key in (*_KEYS, f"{singular}id", f"{singular}key") if key in by_plain), None)
+        return [] if id_field is None else [id_field]
 
     def _find_query(
         self, plan: StreamPlan, schema: Mapping[str, Any], answer: Mapping[str, Any], given: Sequence[Mapping[str, Any]]
@@ -191,11 +191,11 @@ class EndpointPlanner:
             return "link"
         bodies = self._texts_in(schema)
         cursor = next((by_plain[name] for name in by_plain if _CURSORS.fullmatch(name)), None)
-        place = next((path for path in bodies if _NEXT.fullmatch(_plain(path.rpartition(".")[2]))), None)
-        if cursor is not None and place is not None:
-            return f"cursor:{place} param={cursor}{sized}"
-        if place is not None and bodies[place] in ("uri", "url", "uri-reference"):
-            return f"url:{place}"
+        next_path = next((path for path in bodies if _NEXT.fullmatch(_plain(path.rpartition(".")[2]))), None)
+        if cursor is not None and next_path is not None:
+            return f"cursor:{next_path} param={cursor}{sized}"
+        if next_path is not None and bodies[next_path] in ("uri", "url", "uri-reference"):
+            return f"url:{next_path}"
         offset = next((by_plain[name] for name in ("offset", "skip", "start", "startat") if name in by_plain), None)
         if offset is not None and size is not None:
             return f"offset param={offset}{sized}"
@@ -215,7 +215,7 @@ class EndpointPlanner:
 
     def _texts_in(self, schema: Mapping[str, Any]) -> dict[str, str]:
         """Return the formats of the texts in a response, by path: at the top, and in objects about paging."""
-        found: dict[str, str] = {}
+        formats: dict[str, str] = {}
         groups = {}
         for name, value in self._properties(schema).items():
             inner = self._document.mapping(value)
@@ -224,13 +224,13 @@ class EndpointPlanner:
             if _plain(name) in _GROUPS:
                 groups[name] = inner
             elif (form := _text_format(inner)) is not None:
-                found[name] = form
+                formats[name] = form
         for group, inner in groups.items():
             for name, value in self._properties(inner).items():
                 form = _text_format(self._document.mapping(value))
                 if _FIELD.fullmatch(name) and form is not None:
-                    found[f"{group}.{name}"] = form
-        return found
+                    formats[f"{group}.{name}"] = form
+        return formats
 
 
 def _text_format(schema: Mapping[str, Any]) -> str | None:

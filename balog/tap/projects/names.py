@@ -54,12 +54,12 @@ class UniqueNames:
 
     def take(self, name: str) -> str:
         """Return the name, with a number at its end if it is taken."""
-        found, number = name, 1
-        while found in self._taken:
+        candidate, number = name, 1
+        while candidate in self._taken:
             number += 1
-            found = f"{name}_{number}"
-        self._taken.add(found)
-        return found
+            candidate = f"{name}_{number}"
+        self._taken.add(candidate)
+        return candidate
 
 
 def _words(text: str) -> list[str]:

@@ -18,19 +18,19 @@ from balog.tap.projects.source_text import sentence
 _MAX_PATHS = 2000
 
 
-def describe(place: str) -> ApiDescription:
+def describe(location: str) -> ApiDescription:
     """Return the description of an API.
 
     Args:
-        place: the file or URL of an OpenAPI document of version 3.
+        location: the file or URL of an OpenAPI document of version 3.
 
     Raises:
         SchemaError: the document cannot be read, or is not one.
     """
-    document = ApiDocument(place)
+    document = ApiDocument(location)
     paths = document.root["paths"]
     if len(paths) > _MAX_PATHS:
-        raise SchemaError(f"has more than {_MAX_PATHS} paths", place)
+        raise SchemaError(f"has more than {_MAX_PATHS} paths", location)
     info = document.mapping(document.root.get("info") or {})
     api = ApiDescription(sentence(str(info.get("title") or ""), "the API").rstrip("."), document.base_url())
     planner = EndpointPlanner(document, api.skipped)
@@ -53,22 +53,22 @@ def describe(place: str) -> ApiDescription:
 
 def _parameters(document: ApiDocument, *owners: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the parameters of a path and its operation; the operation's replace those of the path."""
-    found: dict[tuple[Any, Any], dict[str, Any]] = {}
+    parameters: dict[tuple[Any, Any], dict[str, Any]] = {}
     for owner in owners:
         given = owner.get("parameters")
         for each in map(document.mapping, given if isinstance(given, list) else ()):
             if isinstance(each.get("name"), str) and each["name"]:
-                found[str(each.get("in")), each["name"]] = each
-    return list(found.values())
+                parameters[str(each.get("in")), each["name"]] = each
+    return list(parameters.values())
 
 
 def _safe_path(path: str) -> str | None:
     """Return a path that is percent-encoded except for its parameters; None if a segment leads elsewhere."""
     if not path.startswith("/") or path.startswith("//"):
         return None
-    made = []
+    parts = []
     for part in re.split(r"(\{[^{}/]*\})", path.partition("?")[0].partition("#")[0]):
         is_parameter = part.startswith("{") and part.endswith("}")
-        made.append(f"{{{snake(part, 'parameter')}}}" if is_parameter else quote(part, safe="/-_.~!$&'()*+,;=:@%"))
-    segments = "".join(made).split("/")
+        parts.append(f"{{{snake(part, 'parameter')}}}" if is_parameter else quote(part, safe="/-_.~!$&'()*+,;=:@%"))
+    segments = "".join(parts).split("/")
     return None if any(segment in (".", "..") for segment in segments) else "/".join(segments)

@@ -21,9 +21,9 @@ def sign_in_of(document: ApiDocument) -> ApiSignIn:
     for name in [*_required(document), *schemes]:
         scheme = document.mapping(schemes.get(name) or {})
         make = _SCHEMES.get(str(scheme.get("type")))
-        made = None if make is None else make(scheme)
-        if made is not None:
-            return made
+        sign_in = None if make is None else make(scheme)
+        if sign_in is not None:
+            return sign_in
     return ApiSignIn(note="The document has no sign-in; see the sign-ins of balog for the API's.")
 
 
@@ -48,13 +48,13 @@ def _token(scheme: Mapping[str, Any]) -> ApiSignIn:
 
 
 def _key(scheme: Mapping[str, Any]) -> ApiSignIn | None:
-    name, place = scheme.get("name"), scheme.get("in")
+    name, location = scheme.get("name"), scheme.get("in")
     if not isinstance(name, str) or not name or not all("!" <= char <= "~" for char in name):
         return None
-    if place not in ("header", "query", "cookie"):
+    if location not in ("header", "query", "cookie"):
         return None
-    expression = f'{place}({quoted(name)}, config["api_key"])'
-    return ApiSignIn([place], expression, {"api_key": _SECRET}, f"An API key in the {place}.")
+    expression = f'{location}({quoted(name)}, config["api_key"])'
+    return ApiSignIn([location], expression, {"api_key": _SECRET}, f"An API key in the {location}.")
 
 
 def _oauth(scheme: Mapping[str, Any]) -> ApiSignIn | None:
@@ -63,10 +63,10 @@ def _oauth(scheme: Mapping[str, Any]) -> ApiSignIn | None:
         return None
     for flow, grant in (("clientCredentials", "ClientCredentials"), ("password", "Password"),
                         ("authorizationCode", "RefreshToken")):  # fmt: skip
-        found = flows.get(flow)
-        if not isinstance(found, Mapping):
+        flow_object = flows.get(flow)
+        if not isinstance(flow_object, Mapping):
             continue
-        url = found.get("tokenUrl")
+        url = flow_object.get("tokenUrl")
         settings: dict[str, Any] = {"token_url": {**_TEXT, **({"default": url} if is_usable(url) else {})}}
         settings |= _APPLICATION
         arguments = _GRANT

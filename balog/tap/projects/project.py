@@ -84,9 +84,9 @@ def write_project(folder: Path, files: Mapping[str, str]) -> None:
     part = folder.with_name(f".{folder.name}.{os.urandom(4).hex()}.part")
     try:
         for path, text in files.items():
-            place = part / path
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_text(text, encoding="utf-8")
+            file = part / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8")
         os.rename(part, folder)  # fails where the folder has appeared meanwhile, unless it is empty
     except OSError as error:
         raise ConfigError(f"cannot be written: {error.strerror}", str(folder)) from None

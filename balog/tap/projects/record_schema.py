@@ -25,41 +25,41 @@ def record_schema(document: ApiDocument, node: Any) -> dict[str, Any]:
     Raises:
         SchemaError: a reference has no target, or the schema is invalid or too large.
     """
-    found = flatten(_structure(resolve_target(document.documents, document.target(node), depth=1)))
-    if "properties" not in found:
+    schema = flatten(_structure(resolve_target(document.documents, document.target(node), depth=1)))
+    if "properties" not in schema:
         raise SchemaError("is not the schema of an object with properties")
-    return {"type": "object", **{name: value for name, value in found.items() if name not in ("type", "description")}}
+    return {"type": "object", **{name: value for name, value in schema.items() if name not in ("type", "description")}}
 
 
 def _structure(schema: Any, depth: int = 0) -> Any:
     if not isinstance(schema, Mapping):
         return {}
-    made: dict[str, Any] = {}
+    structure: dict[str, Any] = {}
     kinds = _kinds(schema)
     if kinds:
-        made["type"] = kinds[0] if len(kinds) == 1 else kinds
+        structure["type"] = kinds[0] if len(kinds) == 1 else kinds
     if isinstance(schema.get("description"), str) and schema["description"].strip():
-        made["description"] = " ".join(schema["description"].split())[:_MAX_TEXT]
+        structure["description"] = " ".join(schema["description"].split())[:_MAX_TEXT]
     if schema.get("format") in _TIMES and "string" in kinds:
-        made["format"] = schema["format"]
+        structure["format"] = schema["format"]
     properties = schema.get("properties")
     if isinstance(properties, Mapping):
-        made["properties"] = {
+        structure["properties"] = {
             name: _structure(value, depth + 1)
             for name, value in properties.items()
             if not (isinstance(value, Mapping) and value.get("writeOnly") is True)
         }
     if isinstance(schema.get("items"), Mapping):
-        made["items"] = _structure(schema["items"], depth + 1)
+        structure["items"] = _structure(schema["items"], depth + 1)
     if isinstance(schema.get("additionalProperties"), Mapping):
-        made["additionalProperties"] = _structure(schema["additionalProperties"], depth + 1)
+        structure["additionalProperties"] = _structure(schema["additionalProperties"], depth + 1)
     for keyword in _KEPT:
         parts = schema.get(keyword)
         if isinstance(parts, list) and parts:
             # A record may match several alternatives once their limits are gone.
             name = "anyOf" if keyword == "oneOf" else keyword
-            made[name] = [_structure(part, depth + 1) for part in parts]
-    return _with_null(made) if schema.get("nullable") is True else made
+            structure[name] = [_structure(part, depth + 1) for part in parts]
+    return _with_null(structure) if schema.get("nullable") is True else structure
 
 
 def _kinds(schema: Mapping[str, Any]) -> list[str]:

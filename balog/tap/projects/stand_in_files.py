@@ -17,36 +17,36 @@ _MAX_DEPTH = 6
 def sample_config(api: ApiDescription) -> dict[str, Any]:
     """Return a config with a placeholder for each setting."""
     settings = {**api.sign_in.settings, **api.settings}
-    found: dict[str, Any] = {"base_url": api.base_url or "https://api.example.com"}
+    config: dict[str, Any] = {"base_url": api.base_url or "https://api.example.com"}
     for name, value in settings.items():
         if name != "token_file":
             kind = value.get("type")
             text = f"your {name.replace('_', ' ')}"
-            found[name] = value.get("default", text if kind == "string" else sample_value(value, 1))
-    return found
+            config[name] = value.get("default", text if kind == "string" else sample_value(value, 1))
+    return config
 
 
 def answers(api: ApiDescription) -> dict[str, Any]:
     """Return the answers of the stand-in by path, and the parameters by which it filters."""
     records: dict[str, list[Any]] = {}
-    found: dict[str, Any] = {}
+    responses: dict[str, Any] = {}
     filters: dict[str, list[str]] = {}
     for plan in api.streams:
         for parent in records.get(plan.parent.name, []) if plan.parent is not None else [None]:
             path = _filled(plan.path, parent)
             before = records.setdefault(plan.name, [])
             own = {name: value for name, value in plan.schema["properties"].items() if name not in plan.from_parent}
-            made = [
+            samples = [
                 {name: sample_value(value, len(before) + number) for name, value in own.items()}
                 for number in range(1, _RECORDS + 1)
             ]
-            before += made
-            found[path] = {plan.items: made} if plan.items else made
+            before += samples
+            responses[path] = {plan.items: samples} if plan.items else samples
             if plan.replication_key:
                 filters[path] = [plan.since, plan.replication_key, plan.items]
     if "token_url" in api.sign_in.settings:
-        found["/token"] = {"access_token": "token-of-the-tests", "token_type": "bearer", "expires_in": 3600}
-    return {"answers": found, "filters": filters}
+        responses["/token"] = {"access_token": "token-of-the-tests", "token_type": "bearer", "expires_in": 3600}
+    return {"answers": responses, "filters": filters}
 
 
 def sample_value(schema: Mapping[str, Any], number: int, depth: int = 0) -> Any:
@@ -70,8 +70,8 @@ def sample_value(schema: Mapping[str, Any], number: int, depth: int = 0) -> Any:
 
 
 def _filled(path: str, parent: Any) -> str:
-    def fill(found: re.Match[str]) -> str:
-        name = found[1]
+    def fill(match: re.Match[str]) -> str:
+        name = match[1]
         value = f"your {name.partition('.')[2].replace('_', ' ')}" if name.startswith("config.") else parent[name]
         return quote(str(value), safe="")
 
