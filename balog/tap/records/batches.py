@@ -64,9 +64,9 @@ def read_batch_config(block: Any, path: str = "$.batch_config", source: str = ""
         config = msgspec.convert(block, TapBatchConfig)
     except msgspec.ValidationError as error:
         reason, inner = split_refusal(error)
-        found = problems(block, TapBatchConfig) or [ConfigError(reason, path=inner)]
+        errors = problems(block, TapBatchConfig) or [ConfigError(reason, path=inner)]
         raise TapConfigProblems(
-            [ConfigError(each.reason, source, path + each.path.removeprefix("$")) for each in found]
+            [ConfigError(each.reason, source, path + each.path.removeprefix("$")) for each in errors]
         ) from None
     open_storage(config.storage.root, config.storage.options, f"{path}.storage.root").close()
     return config
@@ -96,8 +96,8 @@ class BatchFiles:
     _rows: RowWriter | None = None
 
     def __post_init__(self) -> None:
-        place = self.config.storage
-        self._storage = open_storage(place.root, place.options, "$.batch_config.storage.root")
+        storage = self.config.storage
+        self._storage = open_storage(storage.root, storage.options, "$.batch_config.storage.root")
 
     def __call__(self, record: dict[str, Any]) -> bool:
         """See ``Writer``.
@@ -134,8 +134,8 @@ class BatchFiles:
             return
         file, rows = self._file, self._rows
         self._file = self._rows = None
-        encoding, place = self.config.encoding, self.config.storage
-        name = f"{place.prefix}{self._stem}-{uuid.uuid4().hex}{suffix(encoding.format, encoding.compression)}"
+        encoding, storage = self.config.encoding, self.config.storage
+        name = f"{storage.prefix}{self._stem}-{uuid.uuid4().hex}{suffix(encoding.format, encoding.compression)}"
         try:
             rows.finish()
             file.flush()
@@ -147,7 +147,7 @@ class BatchFiles:
         finally:
             with suppress(OSError):
                 file.close()
-        root = place.root.rstrip("/")
+        root = storage.root.rstrip("/")
         batch = BatchManifest(
             stream=self.stream,
             files=[f"{root if is_url(root) else Path(root).resolve()}/{name}"],

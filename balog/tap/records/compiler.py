@@ -89,16 +89,16 @@ class Compiler:
     ) -> CompiledSchema:
         """Compile the target of a reference at its first value, because it can reference itself."""
         # A recursive schema has endless places; metadata has a maximum depth.
-        place = crumb if len(crumb) <= _MAX_DEPTH else _DEEPER
-        key = (reference, place, coerces, keeps, tuple(others.items()))
+        position = crumb if len(crumb) <= _MAX_DEPTH else _DEEPER
+        key = (reference, position, coerces, keeps, tuple(others.items()))
         if key not in self._references:
             target = self._target(reference)
-            made: list[CompiledSchema] = []
+            compiled: list[CompiledSchema] = []
 
             def make(value: Any) -> Any:
-                if not made:
-                    made.append(self.compile(target, place, coerces=coerces, keeps=keeps, others=others))
-                return made[0].make(value)
+                if not compiled:
+                    compiled.append(self.compile(target, position, coerces=coerces, keeps=keeps, others=others))
+                return compiled[0].make(value)
 
             self._references[key] = CompiledSchema(frozenset(), make)
         return self._references[key]
@@ -203,14 +203,14 @@ class Compiler:
             return maker(value)
 
         def convert(value: Any, given: Any) -> tuple[Any, Callable[[Any], Any]]:
-            if epoch is not None and type(value) in _NUMBERS and (made := from_epoch(value, epoch)) is not None:
-                return made, makers[str]
+            if epoch is not None and type(value) in _NUMBERS and (text := from_epoch(value, epoch)) is not None:
+                return text, makers[str]
             if type(value) in (dict, list):
                 value = anything(value)
             for target in targets:
-                made = target(value)
-                if made is not NOTHING and (maker := makers.get(type(made))) is not None:
-                    return made, maker
+                candidate = target(value)
+                if candidate is not NOTHING and (maker := makers.get(type(candidate))) is not None:
+                    return candidate, maker
             raise MismatchError(f"{wanted}, got {type_name(given)}{hint if type(value) in _NUMBERS else ''}")
 
         return make

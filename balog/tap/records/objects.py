@@ -70,35 +70,35 @@ def object_of(shape: ObjectRules) -> Callable[[Any], Any]:
         # Most records have the names and types of the previous one; this comparison is faster than a lookup.
         if [*value] != names or [*map(type, value.values())] != types:
             key = (*value, *map(type, value.values()))
-            found = plans.get(key)
-            if found is None:
+            next_plan = plans.get(key)
+            if next_plan is None:
                 named = _with_texts_as_names(value)
-                found = _plan(named, shape)
+                next_plan = _plan(named, shape)
                 if named is value and len(plans) < _MAX_PLANS:
-                    plans[key] = found
+                    plans[key] = next_plan
                 value = named
             if key in plans:
-                last = [*value], [*map(type, value.values())], found
-            plan = found
-        made = value
+                last = [*value], [*map(type, value.values())], next_plan
+            plan = next_plan
+        fields = value
         if plan is not _NOTHING:
-            for name, fit, place in plan.steps:
-                given = made[name]  # which another step for this name may have changed
+            for name, fit, path_step in plan.steps:
+                given = fields[name]  # which another step for this name may have changed
                 try:
                     fitting = fit(given)
                 except MismatchError as mismatch:
-                    mismatch.steps.append(place)
+                    mismatch.steps.append(path_step)
                     raise
                 if fitting is not given:
-                    if made is value:
-                        made = value.copy()
-                    made[name] = fitting
+                    if fields is value:
+                        fields = value.copy()
+                    fields[name] = fitting
             if plan.left_out:
-                if made is value:
-                    made = value.copy()
+                if fields is value:
+                    fields = value.copy()
                 for name in plan.left_out:
-                    del made[name]
-        return made
+                    del fields[name]
+        return fields
 
     return make
 
@@ -107,7 +107,7 @@ def _with_texts_as_names(value: dict[Any, Any]) -> dict[str, Any]:
     """Return an object with strings as names: numbers become their digits."""
     if all(type(name) is str for name in value):
         return value
-    made: dict[str, Any] = {}
+    named: dict[str, Any] = {}
     for name, item in value.items():
         if isinstance(name, str):
             text = str.__str__(name)
@@ -115,10 +115,10 @@ def _with_texts_as_names(value: dict[Any, Any]) -> dict[str, Any]:
             text = str(name)
         else:
             raise MismatchError(f"has a name that is not a string but of Python's type {type(name).__name__}")
-        if text in made:
+        if text in named:
             raise MismatchError("has a name twice, as a text and as a number")
-        made[text] = item
-    return made
+        named[text] = item
+    return named
 
 
 def _plan(value: dict[str, Any], shape: ObjectRules) -> _Plan:
@@ -127,12 +127,12 @@ def _plan(value: dict[str, Any], shape: ObjectRules) -> _Plan:
         nodes, is_known = _nodes(name, shape)
         if nodes is None:
             left_out.append(name)
-        place = step(name) if is_known else ANY_NAME
+        path_step = step(name) if is_known else ANY_NAME
         kind = type(item)
         if nodes and len(nodes) > 1:  # each gets what the one before it has made, of any type
-            steps += [(name, node.make, place) for node in nodes]
+            steps += [(name, node.make, path_step) for node in nodes]
         elif nodes and kind not in nodes[0].as_they_are:
-            steps.append((name, nodes[0].by_type.get(kind, nodes[0].make), place))
+            steps.append((name, nodes[0].by_type.get(kind, nodes[0].make), path_step))
     for name in shape.required:
         if name not in value or name in left_out:
             mismatch = MismatchError("is missing, and required")
@@ -143,15 +143,15 @@ def _plan(value: dict[str, Any], shape: ObjectRules) -> _Plan:
 
 def _nodes(name: str, shape: ObjectRules) -> tuple[list[CompiledSchema] | None, bool]:
     """Return the schemas of a property (None if it is left out), and whether the schema declares its name."""
-    found: list[CompiledSchema] = []
+    nodes: list[CompiledSchema] = []
     if name in shape.known:
         node = shape.known[name]
         if node is None:
             return None, True
-        found.append(node)
-    found += [node for pattern, node in shape.patterns if pattern.search(name)]
-    if found:
-        return found, name in shape.known
+        nodes.append(node)
+    nodes += [node for pattern, node in shape.patterns if pattern.search(name)]
+    if nodes:
+        return nodes, name in shape.known
     if isinstance(shape.additional, CompiledSchema):
         return [shape.additional], False
     if not shape.keeps:
@@ -170,7 +170,7 @@ def array_of(first: tuple[CompiledSchema, ...], rest: CompiledSchema) -> Callabl
     count = len(first)
 
     def make(value: list[Any]) -> list[Any]:
-        made = value
+        items = value
         for index, item in enumerate(value):
             node = first[index] if index < count else rest
             if type(item) in node.as_they_are:
@@ -181,9 +181,9 @@ def array_of(first: tuple[CompiledSchema, ...], rest: CompiledSchema) -> Callabl
                 mismatch.steps.append(f"[{index}]")
                 raise
             if fitting is not item:
-                if made is value:
-                    made = value.copy()
-                made[index] = fitting
-        return made
+                if items is value:
+                    items = value.copy()
+                items[index] = fitting
+        return items
 
     return make

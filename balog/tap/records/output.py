@@ -163,9 +163,9 @@ class Output:
             return RecordWriter(self.write, stream, version, refuse)
         from balog.tap.records.batches import BatchFiles
 
-        made = BatchFiles(self.write, stream, self.batch, lambda: self._schemas.get(stream, {}), refuse)
-        self._batches.append(made)
-        return made
+        writer = BatchFiles(self.write, stream, self.batch, lambda: self._schemas.get(stream, {}), refuse)
+        self._batches.append(writer)
+        return writer
 
     def activate_version(self, stream: str, version: int) -> None:
         """Write an ACTIVATE_VERSION."""

@@ -83,9 +83,9 @@ def decode_json(data: bytes, charset: str = "utf-8") -> Any:
 
 def _text_of(data: bytes, charset: str) -> str | bytes:
     """Return data in UTF-8, or as text."""
-    found = json.detect_encoding(data)
-    if found != "utf-8":
-        return data[3:] if found == "utf-8-sig" else data.decode(found)
+    encoding = json.detect_encoding(data)
+    if encoding != "utf-8":
+        return data[3:] if encoding == "utf-8-sig" else data.decode(encoding)
     try:
         return data if charset == "utf-8" or charset in _SLOW else data.decode(charset)
     except (LookupError, ValueError):
@@ -163,8 +163,8 @@ def _subclass(value: Any) -> Any:
     for base, make in _BASES:
         if isinstance(value, base):
             return make(value)
-    if (found := _members(value)) is not None:
-        return found
+    if (members := _members(value)) is not None:
+        return members
     if hasattr(value, "dtype") and hasattr(value, "tolist"):  # numpy's scalars and arrays
         return simplify(value.tolist())
     raise MismatchError(f"{type_name(value)} has no form in JSON")

@@ -53,32 +53,32 @@ def to_date_time(text: str) -> str | None:
     A time without a zone counts as UTC, a day as its first moment. All digits of a fraction are kept. Forms with an
     ambiguous order of day and month (``11/12/2026``) are not converted.
     """
-    found = _FORM(text)
-    if found is None:
+    match = _FORM(text)
+    if match is None:
         return _from_mail(text)
-    if found["dash"] == "" and found["hour"] is None:  # eight digits may be any number
+    if match["dash"] == "" and match["hour"] is None:  # eight digits may be any number
         return None
-    fraction = found["fraction"]
+    fraction = match["fraction"]
     try:
         when = datetime(
-            int(found["year"]),
-            int(found["month"]),
-            int(found["day"]),
-            int(found["hour"] or 0),
-            int(found["minute"] or 0),
-            int(found["second"] or 0),
-        ) - _offset(found["zone"])
+            int(match["year"]),
+            int(match["month"]),
+            int(match["day"]),
+            int(match["hour"] or 0),
+            int(match["minute"] or 0),
+            int(match["second"] or 0),
+        ) - _offset(match["zone"])
     except (ValueError, OverflowError):
         return None
     return f"{when.isoformat()}.{fraction}Z" if fraction else f"{when.isoformat()}Z"
 
 
 def _from_mail(text: str) -> str | None:
-    found = _MAIL_FORM(text)
-    if found is None or found[2].lower() not in _MONTHS:
+    match = _MAIL_FORM(text)
+    if match is None or match[2].lower() not in _MONTHS:
         return None
-    month = _MONTHS.index(found[2].lower()) + 1
-    return to_date_time(f"{found[3]}-{month:02d}-{int(found[1]):02d}T{found[4]}{found[5]}")
+    month = _MONTHS.index(match[2].lower()) + 1
+    return to_date_time(f"{match[3]}-{month:02d}-{int(match[1]):02d}T{match[4]}{match[5]}")
 
 
 def _offset(zone: str | None) -> timedelta:
@@ -93,25 +93,25 @@ def _offset(zone: str | None) -> timedelta:
 
 def to_date(text: str) -> str | None:
     """Convert a day, or its first moment in UTC, to a date; return None for other texts, which have a time."""
-    made = to_date_time(text)
-    if made is None or not re.fullmatch(r"T00:00:00(?:\.0+)?Z", made[10:]):
+    moment = to_date_time(text)
+    if moment is None or not re.fullmatch(r"T00:00:00(?:\.0+)?Z", moment[10:]):
         return None
-    return made[:10]
+    return moment[:10]
 
 
 def to_time(text: str) -> str | None:
     """Convert a time of day to an RFC 3339 ``full-time``; without a zone it counts as UTC."""
-    found = _CLOCK_FORM(text)
-    if found is None:
+    match = _CLOCK_FORM(text)
+    if match is None:
         return None
-    hour, minute, second, fraction, zone = found.groups()
+    hour, minute, second, fraction, zone = match.groups()
     if zone is None or zone[0] not in "+-":
         zone = "Z"
     else:
         digits = zone[1:].replace(":", "")
         zone = f"{zone[0]}{digits[:2]}:{digits[2:] or '00'}"
-    made = f"{hour}:{minute}:{second or '00'}{'.' + fraction if fraction else ''}{zone}"
-    return made if is_time(made) else None
+    full_time = f"{hour}:{minute}:{second or '00'}{'.' + fraction if fraction else ''}{zone}"
+    return full_time if is_time(full_time) else None
 
 
 def from_epoch(value: Any, unit: EpochUnit) -> str | None:

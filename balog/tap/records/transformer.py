@@ -100,10 +100,10 @@ class Transformer:
             RecordError: the record breaks the schema and the policy is ``fail``, or too many records do.
         """
         try:
-            made = self._fit(record if type(record) is dict else _record(record))
+            fitted_record = self._fit(record if type(record) is dict else _record(record))
             if self._after is None:
-                return made  # type: ignore[no-any-return]
-            changed = self._after(made.copy() if made is record else made)
+                return fitted_record  # type: ignore[no-any-return]
+            changed = self._after(fitted_record.copy() if fitted_record is record else fitted_record)
             if changed is None:
                 self.left_out += 1
                 return None
@@ -117,8 +117,8 @@ class Transformer:
 
     def page(self, records: Iterable[Any]) -> list[dict[str, Any]]:
         """Return the records of a page that are written; see ``__call__``."""
-        made = map(self, records)
-        return [record for record in made if record is not None]
+        fitted_records = map(self, records)
+        return [record for record in fitted_records if record is not None]
 
     def refuse(self, record: Any, error: RecordError) -> None:
         """Apply the policy to a record that breaks its schema or cannot be written.
@@ -133,13 +133,13 @@ class Transformer:
         self.quarantined += 1
 
     def _note(self, where: str, name: str) -> None:
-        place = f"{where}{step(name)}"
-        if place in self.removed or len(self.removed) >= _MAX_NOTED:
+        path = f"{where}{step(name)}"
+        if path in self.removed or len(self.removed) >= _MAX_NOTED:
             return
-        self.removed.append(place)
+        self.removed.append(path)
         more = "; further ones are not reported" if len(self.removed) == _MAX_NOTED else ""
         self._log.warning(
-            f"{self.entry.stream}: {place} is left out: the schema does not have it, nor additionalProperties{more}"
+            f"{self.entry.stream}: {path} is left out: the schema does not have it, nor additionalProperties{more}"
         )
 
 
@@ -151,7 +151,7 @@ def _with_keys(entry: CatalogEntry) -> dict[str, Any]:
 
 
 def _record(record: Any) -> dict[str, Any]:
-    found = record if isinstance(record, dict) else simplify(record)
-    if isinstance(found, dict):
-        return found
+    fields = record if isinstance(record, dict) else simplify(record)
+    if isinstance(fields, dict):
+        return fields
     raise MismatchError(f"expected a record, which is an object, got {type_name(record)}")

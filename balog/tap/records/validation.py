@@ -59,10 +59,10 @@ class RecordValidator:
         """
         import jsonschema_rs  # imported for the first schema that needs it
 
-        found, registry, reason = self._selected(self._schema, self._crumb, ()), None, ""
+        selected_schema, registry, reason = self._selected(self._schema, self._crumb, ()), None, ""
         declared = self._document.get("$schema")
         for head in [{"$schema": declared}] if declared is not None else [{}, {"$schema": _DRAFT_4}]:
-            schema = {**head, **found} if isinstance(found, dict) else found
+            schema = {**head, **selected_schema} if isinstance(selected_schema, dict) else selected_schema
             try:
                 if self._refers:
                     document = {**head, **self._selected(self._document, (), None)}
@@ -96,15 +96,15 @@ class RecordValidator:
         def part(child: Any, steps: Steps) -> Any:
             below = tuple(map(str, steps)) if steps[0] in ("properties", "items") else ()
             before = self._cuts
-            made = self._selected(child, (*crumb, *below), within)
+            subschema = self._selected(child, (*crumb, *below), within)
             if self._cuts > before:
                 cut.add(steps[0])
-            return made
+            return subschema
 
         selected = without(schema, lambda name: not self._is_selected((*crumb, "properties", name)))
         self._cuts += selected != without(schema, lambda name: False)
-        made = loosened(rebuilt(selected, part), cut)
-        return {**made, "allOf": [*listed(made, "allOf"), *targets]} if targets else made
+        loose_schema = loosened(rebuilt(selected, part), cut)
+        return {**loose_schema, "allOf": [*listed(loose_schema, "allOf"), *targets]} if targets else loose_schema
 
     def _target(self, reference: str, crumb: Breadcrumb, within: tuple[str, ...] | None) -> Any:
         if within is not None and reference not in within and self._inlined < _MOST_INLINED:

@@ -40,14 +40,14 @@ def _to_number(value: Any) -> Any:
 
 def _to_integer(value: Any) -> Any:
     """Convert a number without a fraction to an integer: ``"12"``, ``12.0``, ``"12.00"``."""
-    made = value if type(value) in (float, Decimal) else _to_number(value)
-    if made is NOTHING or type(made) is int:
-        return made
-    if not finite(made):
+    number = value if type(value) in (float, Decimal) else _to_number(value)
+    if number is NOTHING or type(number) is int:
+        return number
+    if not finite(number):
         return NOTHING
-    if type(made) is Decimal and made.adjusted() > _MAX_DIGITS:
+    if type(number) is Decimal and number.adjusted() > _MAX_DIGITS:
         return NOTHING
-    return int(made) if made == int(made) else NOTHING
+    return int(number) if number == int(number) else NOTHING
 
 
 def _to_boolean(value: Any) -> Any:
@@ -148,9 +148,9 @@ def whole(as_text: Callable[[Any], Any] | None) -> Callable[[Any], Any]:
     """Return a function that converts numbers without a fraction to integers, and others to strings if allowed."""
 
     def make(value: Any) -> Any:
-        made = TO["integer"](value)
-        if made is not NOTHING:
-            return made
+        integer = TO["integer"](value)
+        if integer is not NOTHING:
+            return integer
         if as_text is None:
             raise MismatchError("expected an integer, got a number with a fraction")
         return as_text(TO["string"](value))
@@ -166,8 +166,8 @@ def formatted(format: str, is_nullable: bool, coerces: bool) -> Callable[[Any], 
         if is_one(value):
             return value
         if coerces:
-            if (made := convert(value)) is not None:
-                return made
+            if (text := convert(value)) is not None:
+                return text
             if is_nullable and not value:
                 return None
         raise MismatchError(f"expected a string of the format {format}, got another string")
@@ -195,10 +195,10 @@ def fitting_any(fits: list[Fit], validators: list[RecordValidator]) -> Fit:
         for fit, validator in zip(fits, validators):
             try:
                 if validator.is_valid(value):
-                    made = fit(value)
-                    if made is value:
+                    fitted_value = fit(value)
+                    if fitted_value is value:
                         return value
-                    first = made if first is NOTHING else first
+                    first = fitted_value if first is NOTHING else first
             except MismatchError:  # of a format
                 continue
         if first is not NOTHING:
