@@ -148,11 +148,11 @@ def _postgres_time(kind: Any, zone: tzinfo, null: bool) -> ColumnType:
     def convert(text: str) -> Any:
         if text in ("infinity", "-infinity"):
             return float(text)
-        if (found := _POSTGRES_TIME(text)) is None:
+        if (match := _POSTGRES_TIME(text)) is None:
             return Unfit(text, "expected a year from 1 to 9999")
         if is_local:
             return _time(text).replace(tzinfo=zone)
-        return text if is_date else f"{found[1]}T{found[2]}Z"
+        return text if is_date else f"{match[1]}T{match[2]}Z"
 
     def parse(value: Any) -> str:
         text = str(value)[:10] if is_date else str(value)
@@ -201,7 +201,7 @@ def _mysql_text(kind: Any, schema: dict[str, Any]) -> ColumnType:
     elif name == "ENUM":  # sorted by the order of the words, and compared with a text as a text
         bind = lambda value: literal(kind.enums.index(value) + 1 if value in kind.enums else 0)  # noqa: E731
     elif name == "SET":
-        words = {word: 1 << place for place, word in enumerate(kind.values)}
+        words = {word: 1 << index for index, word in enumerate(kind.values)}
         bind = lambda value: literal(sum(words.get(word, 0) for word in value.split(",")))  # noqa: E731
     return ColumnType(schema, select, bind)
 
@@ -242,8 +242,8 @@ def _wide(column: Any) -> Any:
 
 def _single(value: Any) -> float:
     """Return the number of 32 bits that is the nearest to a value, which the column has."""
-    found: float = struct.unpack("f", struct.pack("f", value))[0]
-    return found
+    nearest: float = struct.unpack("f", struct.pack("f", value))[0]
+    return nearest
 
 
 def _shortest(value: float) -> float:

@@ -166,12 +166,12 @@ class Database:
             inspector = sqlalchemy.inspect(connection)
             for schema in self._schemas or (None,):
                 hidden = self._hidden(connection, schema or inspector.default_schema_name)
-                found = [(name, False) for name in inspector.get_table_names(schema)]
+                tables = [(name, False) for name in inspector.get_table_names(schema)]
                 if self._has_views:
-                    found += [(name, True) for name in inspector.get_view_names(schema)]
+                    tables += [(name, True) for name in inspector.get_view_names(schema)]
                     if self.dialect == "postgresql":
-                        found += [(name, True) for name in inspector.get_materialized_view_names(schema)]
-                for name, is_view in sorted(set(found)):
+                        tables += [(name, True) for name in inspector.get_materialized_view_names(schema)]
+                for name, is_view in sorted(set(tables)):
                     if name not in hidden and any(fnmatchcase(name, pattern) for pattern in self._names):
                         yield FoundTable(schema, name, is_view)
 
@@ -182,27 +182,27 @@ class Database:
             SourceError: there is no such table.
         """
         try:
-            found = sqlalchemy.inspect(connection).get_columns(table, schema)
+            columns = sqlalchemy.inspect(connection).get_columns(table, schema)
         except sqlalchemy.exc.NoSuchTableError:
             raise SourceError(
                 f"there is no table {table!r}" + (f" in the schema {schema!r}" if schema else "")
             ) from None
-        if not found:
+        if not columns:
             raise SourceError(f"the table {table!r} has no columns")
         if getattr(connection.dialect, "is_mariadb", False):
             checks = connection.execute(sqlalchemy.text(_CHECKS), {"schema": schema, "table": table}).scalars().all()
-            for column in found:
+            for column in columns:
                 if f"json_valid(`{column['name']}`)" in checks:
                     column["type"] = sqlalchemy.JSON()
         if self.dialect == "sqlite":
             declared = connection.execute(sqlalchemy.text(_DECLARED), {"schema": schema, "table": table})
             kinds = {row["name"]: Declared(row["type"]) for row in declared.mappings()}
-            found = [{**column, "type": kinds[column["name"]]} for column in found]
+            columns = [{**column, "type": kinds[column["name"]]} for column in columns]
         return {
             column["name"]: TableColumn(
                 column["type"], self.type_of(column["type"]), bool(column.get("nullable", True))
             )
-            for column in found
+            for column in columns
         }
 
     def keys(self, connection: sqlalchemy.Connection, schema: str | None, table: str) -> list[str]:

@@ -58,10 +58,10 @@ class DuckInspector(Inspector):
 
     def get_columns(self, table_name: str, schema: str | None = None, **options: Any) -> list[Any]:
         """Return the columns of a table."""
-        found = self._ask(f"{_COLUMNS} ORDER BY ordinal_position", schema, table_name)
-        if not found:
+        columns = self._ask(f"{_COLUMNS} ORDER BY ordinal_position", schema, table_name)
+        if not columns:
             raise NoSuchTableError(table_name)
-        return [{"name": name, "type": _type(kind), "nullable": null == "YES"} for name, kind, null in found]
+        return [{"name": name, "type": _type(kind), "nullable": null == "YES"} for name, kind, null in columns]
 
     def get_pk_constraint(self, table_name: str, schema: str | None = None, **options: Any) -> Any:
         """Return the columns of a table's primary key."""

@@ -81,13 +81,13 @@ class TableLog:
         """
         database, slot = self._database, {"slot": self._database.slot}
         with database.connection(isolation_level="AUTOCOMMIT") as connection:
-            found = connection.execute(_SLOT, slot).one_or_none()
-            if found is None:
+            row = connection.execute(_SLOT, slot).one_or_none()
+            if row is None:
                 connection.execute(_CREATE, {**slot, "plugin": _PLUGIN})
-                found = connection.execute(_SLOT, slot).one()
-            if found.plugin != _PLUGIN:
-                raise SourceError(f"the slot {database.slot!r} has the plugin {found.plugin!r}; expected {_PLUGIN}")
-            confirmed: str = found.confirmed_flush_lsn
+                row = connection.execute(_SLOT, slot).one()
+            if row.plugin != _PLUGIN:
+                raise SourceError(f"the slot {database.slot!r} has the plugin {row.plugin!r}; expected {_PLUGIN}")
+            confirmed: str = row.confirmed_flush_lsn
             earliest = min(positions, key=rank, default=confirmed)
             if not database.has_advanced and rank(earliest) > rank(confirmed):
                 connection.execute(_ADVANCE, {**slot, "lsn": earliest})
@@ -126,9 +126,9 @@ class TableLog:
                         set_position(lsn)
                 elif data.startswith(self._prefix):
                     writers.add(int(xid))
-                    found = changed_keys(data[len(self._prefix) :], self._reader.keys)
-                    is_truncated = is_truncated or found is None
-                    keys.update(dict.fromkeys(found or ()))
+                    named_keys = changed_keys(data[len(self._prefix) :], self._reader.keys)
+                    is_truncated = is_truncated or named_keys is None
+                    keys.update(dict.fromkeys(named_keys or ()))
                     if len(keys) >= _MAX_KEYS:
                         yield from self._flush(keys, writers)
                 elif self._names_table(data):
@@ -170,21 +170,21 @@ class TableLog:
         reader, names = self._reader, self._reader.keys
         columns = {name: reader.columns[name] for name in names}
         texts = [cast(literal(list(part), ARRAY(Text())), ARRAY(Text())) for part in zip(*keys)]
-        titles = [f"k{place}" for place in range(len(names))]
+        titles = [f"k{index}" for index in range(len(names))]
         wanted = func.unnest(*texts).table_valued(*titles, name="wanted").render_derived()
-        ours = [cast(wanted.c[f"k{place}"], columns[name].kind) for place, name in enumerate(names)]
+        ours = [cast(wanted.c[f"k{index}"], columns[name].kind) for index, name in enumerate(names)]
         matches = and_(*(reader.table.c[name] == column for name, column in zip(names, ours)))
         shown = [columns[name].read.select(column) for name, column in zip(names, ours)]
         there = reader.table.c[names[0]].is_not(None)
         statement = select(there, *shown, *reader.selected()).select_from(wanted.outerjoin(reader.table, matches))
         with self._database.connection() as connection:
-            found = connection.execute(statement).fetchall()
+            joined_rows = connection.execute(statement).fetchall()
         deleted_at = datetime.now(timezone.utc)
         width = 1 + len(names)
-        rows = reader.rows(row[width:] for row in found if row[0])
+        rows = reader.rows(row[width:] for row in joined_rows if row[0])
         for row in rows:
             row["_sdc_deleted_at"] = None
-        gone = [dict(zip(names, row[1:width])) for row in found if not row[0]]
+        gone = [dict(zip(names, row[1:width])) for row in joined_rows if not row[0]]
         return rows + [{**row, "_sdc_deleted_at": deleted_at} for row in gone]
 
 
@@ -227,16 +227,16 @@ def changed_keys(data: str, keys: Sequence[str]) -> list[Key] | None:
     if data.startswith("TRUNCATE:"):
         return None
     _, _, columns = data.partition(": ")
-    found: list[Key] = []
+    named_keys: list[Key] = []
     for marker in ("old-key: ", "new-tuple: "):
         if not columns.startswith(marker):
             continue
         values, end = _values(columns, len(marker))
         columns = columns[end:]
-        found.append(_key(values, keys))
-    if not found:
-        found.append(_key(_values(columns, 0)[0], keys))
-    return found
+        named_keys.append(_key(values, keys))
+    if not named_keys:
+        named_keys.append(_key(_values(columns, 0)[0], keys))
+    return named_keys
 
 
 def _values(columns: str, start: int) -> tuple[dict[str, str], int]:

@@ -76,23 +76,23 @@ class TableReader:
         while True:
             where = [*conditions, *([] if after is None else [self._after(order, after)])]
             with self._database.connection() as connection:
-                found = connection.execute(statement.where(*where)).fetchall()
-            if any(key == following for key, following in pairwise(map(key_of, found))):
+                rows = connection.execute(statement.where(*where)).fetchall()
+            if any(key == following for key, following in pairwise(map(key_of, rows))):
                 raise SourceError(f"several rows have the same {', '.join(order)}, so pages would lose some of them")
-            page = found[:limit]
+            page = rows[:limit]
             if not page:
                 return
             after = [page[-1][self.names.index(name)] for name in order]
             yield self.rows(page)
-            if len(found) <= limit:
+            if len(rows) <= limit:
                 return
 
     def all(self, order: Sequence[str], *conditions: Any) -> Iterator[list[Row]]:
         """Yield the rows of one statement in pages, in an order that pages cannot go on from; it may be empty."""
         statement = self._select(order, is_by_value=True).where(*conditions)
         with self._database.connection(stream_results=True, max_row_buffer=self._database.page_rows) as connection:
-            with connection.execute(statement) as found:
-                for page in found.partitions(self._database.page_rows):
+            with connection.execute(statement) as result:
+                for page in result.partitions(self._database.page_rows):
                     yield self.rows(page)
 
     def since(self, key: str, value: Any) -> Any:
@@ -112,10 +112,10 @@ class TableReader:
         except MismatchError:
             return None
 
-    def rows(self, found: Iterable[Sequence[Any]]) -> list[Row]:
+    def rows(self, value_rows: Iterable[Sequence[Any]]) -> list[Row]:
         """Return records of selected values."""
         names = self.names
-        rows = [dict(zip(names, values)) for values in found]
+        rows = [dict(zip(names, values)) for values in value_rows]
         for name, convert in self._converters:
             for row in rows:
                 if row[name] is not None:

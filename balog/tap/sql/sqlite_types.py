@@ -77,11 +77,11 @@ def _binary(value: Any) -> Any:
 
 
 def _time(value: Any, zone: tzinfo = timezone.utc) -> Any:
-    if not isinstance(value, str) or (made := to_date_time(value)) is None:
+    if not isinstance(value, str) or (moment := to_date_time(value)) is None:
         return value
     if str(zone) == "UTC" or re.search(r"([Zz]|UTC|GMT|[+-]\d\d:?(\d\d)?)\s*$", value[10:]):
-        return made
-    seconds, dot, fraction = made[:-1].partition(".")
+        return moment
+    seconds, dot, fraction = moment[:-1].partition(".")
     return time_text(datetime.fromisoformat(seconds).replace(tzinfo=zone))[:-1] + dot + fraction + "Z"
 
 
@@ -95,10 +95,10 @@ def _instant(column: Any) -> Any:
 
 def _earliest(value: Any, zone: tzinfo) -> str:
     """Return the time of a state in UTC or the zone of naive times, whichever is less: a column can have both."""
-    made = to_date_time(str(value)) or str(value)
-    seconds, dot, fraction = made[:-1].partition(".")
+    moment = to_date_time(str(value)) or str(value)
+    seconds, dot, fraction = moment[:-1].partition(".")
     local = datetime.fromisoformat(seconds).replace(tzinfo=timezone.utc).astimezone(zone)
-    return min(made[:-1], local.replace(tzinfo=None).isoformat() + dot + fraction)
+    return min(moment[:-1], local.replace(tzinfo=None).isoformat() + dot + fraction)
 
 
 class _Kind(NamedTuple):

@@ -33,14 +33,14 @@ class TableStream(Stream):
     def find(cls, client: Database, context: DiscoveryContext | None = None) -> Iterator[TableStream]:
         """Yield a stream of this class for each table and view of a database, or for those that the context wants."""
         log = balog.get_logger("balog.tap.sql") if context is None else context.log
-        for found in client.tables():
-            stream = f"{found.schema}-{found.name}" if found.schema else found.name
+        for table in client.tables():
+            stream = f"{table.schema}-{table.name}" if table.schema else table.name
             if context is not None and not context.wants(stream):
                 continue
             try:
-                if not found.name.isprintable():
+                if not table.name.isprintable():
                     raise SourceError("its name is not printable")
-                described = _described(client, found)
+                described = _described(client, table)
             except SourceError as error:
                 with client.connection():  # raises if the database does not answer
                     log.warning(f"The table {stream!r} is skipped: {error}")
@@ -64,14 +64,14 @@ class TableStream(Stream):
                 yield from _whole(reader, context)
 
 
-def _described(client: Database, found: FoundTable) -> dict[str, Any]:
+def _described(client: Database, table: FoundTable) -> dict[str, Any]:
     """Return the settings of the stream of a table."""
     properties: dict[str, Any] = {}
-    top = {"schema-name": found.schema, "table-name": found.name, "is-view": found.is_view}
+    top = {"schema-name": table.schema, "table-name": table.name, "is-view": table.is_view}
     metadata: dict[tuple[str, ...], dict[str, Any]] = {(): top}
     with client.connection() as connection:
-        columns = client.columns(connection, found.schema, found.name)
-        keys = [] if found.is_view else client.keys(connection, found.schema, found.name)
+        columns = client.columns(connection, table.schema, table.name)
+        keys = [] if table.is_view else client.keys(connection, table.schema, table.name)
     for name, column in columns.items():
         read = client.type_of(column.kind, null=column.null and name not in keys)
         properties[name] = read.schema
