@@ -95,11 +95,11 @@ class Documents:
         check_depth(root, path)
         document = JsonDocument(path, root)
         self._first = self._first or document.location
-        found = Target(root, document, _id(root, document.location))
-        self._named.setdefault(document.location, found)
+        root_target = Target(root, document, _id(root, document.location))
+        self._named.setdefault(document.location, root_target)
         for target, name in _names(document):
             self._named.setdefault(name, target)
-        return found
+        return root_target
 
     def open(self, path: str) -> Target:
         """Read a document from a file.
@@ -108,10 +108,10 @@ class Documents:
             SchemaError: the file does not exist or is not JSON.
         """
         location = location_of(path)
-        found = self._at(location, "", path)
-        if found is None:
+        target = self._at(location, "", path)
+        if target is None:
             raise SchemaError(self._missing[location], path)
-        return found
+        return target
 
     def find(self, reference: str, at: Target) -> Target | str:
         """Return the target of a reference, or the reason why it has none.
@@ -139,22 +139,22 @@ class Documents:
             if not fragment.startswith("/"):
                 why = why or f"there is no anchor {fragment!r}"
                 continue
-            found = _pointed(resource, unquote(fragment))
-            if isinstance(found, str) and resource.node is not resource.document.root:
+            target = _pointed(resource, unquote(fragment))
+            if isinstance(target, str) and resource.node is not resource.document.root:
                 whole = _pointed(self._named[resource.document.location], unquote(fragment))
-                found = found if isinstance(whole, str) else whole
-            if isinstance(found, Target):
-                return found
-            why = why or found
+                target = target if isinstance(whole, str) else whole
+            if isinstance(target, Target):
+                return target
+            why = why or target
         return why
 
     def _at(self, url: str, by: str, name: str = "") -> Target | None:
         if url not in self._named and url not in self._missing:
-            found = self._load(url, by, name)
-            if isinstance(found, str):
-                self._missing[url] = found
+            target = self._load(url, by, name)
+            if isinstance(target, str):
+                self._missing[url] = target
             else:
-                self._named[url] = found
+                self._named[url] = target
         return self._named.get(url)
 
     def _load(self, url: str, by: str, name: str) -> Target | str:
@@ -218,10 +218,10 @@ def _names(document: JsonDocument) -> Iterator[tuple[Target, str]]:
 
 def _pointed(resource: Target, pointer: str) -> Target | str:
     """Follow a JSON pointer (RFC 6901). Return the reason if it has no target."""
-    found = resource
+    target = resource
     try:
         for step, node in follow(resource.node, pointer):
-            found = found.inside(node, (step,))
+            target = target.inside(node, (step,))
     except LookupError as error:
         return str(error)
-    return found
+    return target

@@ -32,31 +32,31 @@ def flatten(schema: dict[str, Any]) -> dict[str, Any]:
         SchemaError: the schema is nested deeper than 100.
     """
     check_depth(schema)
-    made: dict[str, Any] = _flat(schema)
-    return made
+    flat_schema: dict[str, Any] = _flat(schema)
+    return flat_schema
 
 
 def _flat(node: Any) -> Any:
     if not isinstance(node, dict):
         return node
-    made = rebuilt(node, lambda child, steps: _flat(child))
+    schema = rebuilt(node, lambda child, steps: _flat(child))
     for name in ("anyOf", "oneOf"):
-        one = _or_null(made[name]) if isinstance(made.get(name), list) else None
-        if one is not None:
-            both = intersected(one, {key: value for key, value in made.items() if key != name})
-            made = made if both is None else both
-    parts = made.get("allOf")
+        alternative = _or_null(schema[name]) if isinstance(schema.get(name), list) else None
+        if alternative is not None:
+            both = intersected(alternative, {key: value for key, value in schema.items() if key != name})
+            schema = schema if both is None else both
+    parts = schema.get("allOf")
     if not isinstance(parts, list):
-        return made
-    made = {name: value for name, value in made.items() if name != "allOf"}
+        return schema
+    schema = {name: value for name, value in schema.items() if name != "allOf"}
     left = []
     for part in parts:
-        both = intersected(part, made)
+        both = intersected(part, schema)
         if both is None:
             left.append(part)
         else:
-            made = both
-    return {**made, "allOf": left} if left else made
+            schema = both
+    return {**schema, "allOf": left} if left else schema
 
 
 def _or_null(parts: list[Any]) -> dict[str, Any] | None:
@@ -76,40 +76,40 @@ def nullable(schema: dict[str, Any]) -> dict[str, Any]:
     kinds = schema.get("type")
     if kinds is None or "null" in kinds:
         return schema
-    made = {**schema, "type": ["null", *([kinds] if isinstance(kinds, str) else kinds)]}
+    nullable_schema = {**schema, "type": ["null", *([kinds] if isinstance(kinds, str) else kinds)]}
     if isinstance(schema.get("enum"), list):
-        made["enum"] = [*schema["enum"], None]
-    return made
+        nullable_schema["enum"] = [*schema["enum"], None]
+    return nullable_schema
 
 
-def intersected(one: Any, other: Any) -> dict[str, Any] | None:
+def intersected(first: Any, second: Any) -> dict[str, Any] | None:
     """Return one schema for the values that are valid for both; None if that requires ``allOf``.
 
     Titles and other annotations are those of the second.
     """
-    one, other = _as_dict(one), _as_dict(other)
-    if not _EVALUATED.isdisjoint(one.keys() | other.keys()):  # what is evaluated depends on the parts beside it
+    first, second = _as_dict(first), _as_dict(second)
+    if not _EVALUATED.isdisjoint(first.keys() | second.keys()):  # what is evaluated depends on the parts beside it
         return None
-    if any(group & one.keys() and group & other.keys() for group in _GROUPS):
+    if any(group & first.keys() and group & second.keys() for group in _GROUPS):
         return None
-    members = [_MEMBERS & schema.keys() for schema in (one, other)]
+    members = [_MEMBERS & schema.keys() for schema in (first, second)]
     if all(members) and members != [{"properties"}] * 2:  # ``additionalProperties`` depends on the names beside it
         return None
-    made = {**one, **other}
-    for name in one.keys() & other.keys():
+    intersection = {**first, **second}
+    for name in first.keys() & second.keys():
         if name == "type":
-            made[name] = _types(one[name], other[name])
+            intersection[name] = _types(first[name], second[name])
         elif name == "required":
-            made[name] = list(dict.fromkeys([*one[name], *other[name]]))
+            intersection[name] = list(dict.fromkeys([*first[name], *second[name]]))
         elif name == "properties":
-            made[name] = {**one[name], **other[name]}
-            for inner in one[name].keys() & other[name].keys():
-                parts = [one[name][inner], other[name][inner]]
+            intersection[name] = {**first[name], **second[name]}
+            for inner in first[name].keys() & second[name].keys():
+                parts = [first[name][inner], second[name][inner]]
                 both = intersected(*parts)
-                made[name][inner] = {"allOf": parts} if both is None else both
-        elif name not in ANNOTATIONS and repr(one[name]) != repr(other[name]):  # 1 is not True
+                intersection[name][inner] = {"allOf": parts} if both is None else both
+        elif name not in ANNOTATIONS and repr(first[name]) != repr(second[name]):  # 1 is not True
             return None
-    return None if made.get("type", ()) is None else made
+    return None if intersection.get("type", ()) is None else intersection
 
 
 def _as_dict(schema: Any) -> dict[str, Any]:
@@ -118,9 +118,9 @@ def _as_dict(schema: Any) -> dict[str, Any]:
     return {} if schema else {"not": {}}
 
 
-def _types(one: Any, other: Any) -> Any:
+def _types(left: Any, right: Any) -> Any:
     """Return the types that are in both; None if there is none."""
-    first, second = ({kinds} if isinstance(kinds, str) else set(kinds) for kinds in (one, other))
+    first, second = ({kinds} if isinstance(kinds, str) else set(kinds) for kinds in (left, right))
     common = first & second
     for some, others in ((first, second), (second, first)):
         if "integer" in some and "number" in others:

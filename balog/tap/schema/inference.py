@@ -57,11 +57,11 @@ def infer(records: Iterable[Mapping[str, Any]], most: int = MOST, keys: Iterable
             raise SchemaError(f"record {seen.count} has no {absent[0]!r}, which is a key")
     if not seen.count:
         raise SchemaError("there are no records to infer it from; declare a schema")
-    found = _widened(seen.draft())
-    properties = found.setdefault("properties", {})
+    schema = _widened(seen.draft())
+    properties = schema.setdefault("properties", {})
     for key in keys:
         properties[key] = {**properties[key], "type": _without_null(properties[key]["type"])}
-    return {**found, "type": "object"}
+    return {**schema, "type": "object"}
 
 
 def _unfit_as_null(value: Any) -> None:
@@ -73,11 +73,11 @@ def _widened(schema: Any) -> Any:
     """Allow null at all levels of an inferred schema, and remove what holds only for these records."""
     if not isinstance(schema, dict):
         return schema
-    made = rebuilt(schema, lambda child, steps: _widened(child))
-    made = {name: value for name, value in made.items() if name not in ("required", "enum")}
-    if made == {"type": "null"}:
+    wide_schema = rebuilt(schema, lambda child, steps: _widened(child))
+    wide_schema = {name: value for name, value in wide_schema.items() if name not in ("required", "enum")}
+    if wide_schema == {"type": "null"}:
         return {"type": ["null", "string"]}
-    return nullable(made)
+    return nullable(wide_schema)
 
 
 def _without_null(kind: Any) -> Any:

@@ -50,11 +50,11 @@ def resolve(
 def resolve_target(documents: Documents, target: Target, depth: int = 2) -> dict[str, Any]:
     """Resolve one schema of ``documents``, which can be a part of a document."""
     check(target.node, target.document.name)
-    found = _Resolver(documents, depth).root(target)
-    if not isinstance(found, dict):
+    schema = _Resolver(documents, depth).root(target)
+    if not isinstance(schema, dict):
         raise fault("expected a schema of records, an object", target.document.name, target.steps)
     draft = target.document.root.get("$schema") if isinstance(target.document.root, dict) else None
-    return {"$schema": draft, **found} if draft else found
+    return {"$schema": draft, **schema} if draft else schema
 
 
 class _Resolver:
@@ -100,20 +100,20 @@ class _Resolver:
 
         def walk(child: Any, steps: Steps) -> Any:
             before = self._cuts
-            found = self._walk(at.inside(child, steps), chain if steps[0] in IN_PLACE else ())
+            subschema = self._walk(at.inside(child, steps), chain if steps[0] in IN_PLACE else ())
             if self._cuts > before:
                 cut.add(steps[0])
-            return found
+            return subschema
 
         before = self._cuts
         followed = [self._follow(at, name, chain) for name in references]
         if self._cuts > before:
             cut.add("$ref")
-        made = loosened(rebuilt(rest, walk), cut)
+        schema = loosened(rebuilt(rest, walk), cut)
         for target in followed:
-            both = intersected(target, made)
-            made = both if both is not None else {"allOf": [target, made]}
-        return made
+            both = intersected(target, schema)
+            schema = both if both is not None else {"allOf": [target, schema]}
+        return schema
 
     def _follow(self, at: Target, name: str, chain: tuple[int, ...]) -> Any:
         reference, source, steps = at.node[name], at.document.name, (*at.steps, name)
@@ -136,6 +136,6 @@ class _Resolver:
             kind = target.node.get("type") if isinstance(target.node, dict) else None
             return {"type": kind} if kind else {}
         self._open[key] += 1
-        found = self._walk(target, (*chain, key))
+        schema = self._walk(target, (*chain, key))
         self._open[key] -= 1
-        return found if isinstance(found, dict) else {} if found else {"not": {}}
+        return schema if isinstance(schema, dict) else {} if schema else {"not": {}}

@@ -38,20 +38,20 @@ def schema_of(source: Any, client: Callable[[], Any], stream: str) -> dict[str, 
             "is inferred from records when the tap runs as a program; declare one to use it without", where
         )
     if isinstance(source, Mapping):
-        found = dict(source)
+        schema = dict(source)
     elif isinstance(source, type):
-        found = _of_type(source)
+        schema = _of_type(source)
     elif callable(source):
-        found = source(client, stream)
+        schema = source(client, stream)
     else:
         raise SchemaError(f"expected a schema, a type or a source of schemas; found {type(source).__name__}", where)
-    if not isinstance(found, dict):
-        raise SchemaError(f"expected a schema, an object; found {type(found).__name__}", where)
-    found = flatten(resolve(found, where, documents=Documents(_no_file)))
-    kind = found.get("type", "object" if "properties" in found else None)
+    if not isinstance(schema, dict):
+        raise SchemaError(f"expected a schema, an object; found {type(schema).__name__}", where)
+    schema = flatten(resolve(schema, where, documents=Documents(_no_file)))
+    kind = schema.get("type", "object" if "properties" in schema else None)
     if kind is not None and "object" not in ([kind] if isinstance(kind, str) else kind):
         raise fault(f"a record is an object, and this is a schema of {kind}", where, ("type",))
-    return found if "type" in found else {"type": "object", **found}
+    return schema if "type" in schema else {"type": "object", **schema}
 
 
 def _no_file(path: str) -> bytes:
@@ -65,10 +65,10 @@ def json_file(path: str | os.PathLike[str]) -> SchemaSource:
     Args:
         path: relative to the file of the caller, or absolute.
     """
-    place, documents = relative_to_caller(path), Documents()
+    file, documents = relative_to_caller(path), Documents()
 
     def source(client: Any, stream: str) -> dict[str, Any]:
-        return flatten(resolve_target(documents, documents.open(place)))
+        return flatten(resolve_target(documents, documents.open(file)))
 
     return source
 
@@ -79,12 +79,12 @@ def json_folder(path: str | os.PathLike[str]) -> SchemaSource:
     Schemas can reference shared ones in a subfolder, such as ``shared/address.json``. The path is relative to the file
     of the caller.
     """
-    place, documents = relative_to_caller(path), Documents()
+    folder, documents = relative_to_caller(path), Documents()
 
     def source(client: Any, stream: str) -> dict[str, Any]:
         if stream in ("", ".", "..") or "/" in stream or "\0" in stream:
-            raise SchemaError(f"a stream named {stream!r} can't have a file in a folder", place)
-        return flatten(resolve_target(documents, documents.open(os.path.join(place, f"{stream}.json"))))
+            raise SchemaError(f"a stream named {stream!r} can't have a file in a folder", folder)
+        return flatten(resolve_target(documents, documents.open(os.path.join(folder, f"{stream}.json"))))
 
     return source
 
@@ -95,16 +95,16 @@ def generated(function: Callable[..., Mapping[str, Any]]) -> SchemaSource:
     The function takes the client or nothing, and is called once, for the first schema.
     """
     takes_client = bool(inspect.signature(function).parameters)
-    found: dict[str, Any] = {}
+    schemas: dict[str, Any] = {}
 
     def source(client: Any, stream: str) -> dict[str, Any]:
-        if not found:
-            found.update(function(client()) if takes_client else function())
-        if stream not in found:
+        if not schemas:
+            schemas.update(function(client()) if takes_client else function())
+        if stream not in schemas:
             raise SchemaError(
-                f"{function.__name__} returns no schema for {stream!r}; it returns {', '.join(found) or 'none'}"
+                f"{function.__name__} returns no schema for {stream!r}; it returns {', '.join(schemas) or 'none'}"
             )
-        schema: dict[str, Any] = found[stream]
+        schema: dict[str, Any] = schemas[stream]
         return schema
 
     return source

@@ -41,13 +41,13 @@ def decode(data: bytes, source: str) -> Any:
     if len(data) > MAX_BYTES:
         raise SchemaError(f"larger than {MAX_BYTES >> 20} MiB; is this the right file?", source)
     try:
-        found = msgspec.json.decode(data.decode("utf-8-sig"))
+        document = msgspec.json.decode(data.decode("utf-8-sig"))
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise SchemaError(f"not JSON: {str(error).removeprefix('JSON is malformed: ')}", source) from None
     except RecursionError:
         raise SchemaError(f"nested deeper than {MAX_DEPTH}", source) from None
-    check_depth(found, source)
-    return found
+    check_depth(document, source)
+    return document
 
 
 def check_depth(document: Any, source: str = "") -> None:
@@ -99,7 +99,7 @@ def _reason(error: Any) -> str:
     from balog.registry.reasons import describe_error  # imported only for errors: the registry is slow to import
 
     if error.kind.name == "anyOf" and error.instance_path[-1:] == ["type"]:
-        found = error.instance
-        hint = suggest(found, ALL_TYPES) if isinstance(found, str) else ""
-        return f"expected a type, or a list of different types; found {found!r:.60}{hint}"
+        value = error.instance
+        hint = suggest(value, ALL_TYPES) if isinstance(value, str) else ""
+        return f"expected a type, or a list of different types; found {value!r:.60}{hint}"
     return describe_error(error)
