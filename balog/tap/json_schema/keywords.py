@@ -54,8 +54,8 @@ def types_of(schema: Any) -> tuple[str, ...]:
 
 def listed(schema: Mapping[str, Any], name: str) -> list[Any]:
     """Return the list of schemas of a keyword; a malformed one counts as absent."""
-    found = schema.get(name)
-    return found if isinstance(found, list) else []
+    schemas = schema.get(name)
+    return schemas if isinstance(schemas, list) else []
 
 
 def required_of(schema: Mapping[str, Any]) -> tuple[str, ...]:
@@ -118,17 +118,17 @@ def subschemas(schema: Any) -> Iterator[tuple[Steps, Any]]:
 
 def rebuilt(node: dict[str, Any], make: Callable[[Any, Steps], Any]) -> dict[str, Any]:
     """Return a copy of a schema with ``make(inner, steps)`` in place of each direct subschema."""
-    made = dict(node)
+    schema = dict(node)
     for steps, child in children(node):
         name, *inner = steps
         changed = make(child, steps)
         if not inner:
-            made[str(name)] = changed
+            schema[str(name)] = changed
             continue
-        if made[str(name)] is node[str(name)]:
-            made[str(name)] = node[str(name)].copy()
-        made[str(name)][inner[0]] = changed
-    return made
+        if schema[str(name)] is node[str(name)]:
+            schema[str(name)] = node[str(name)].copy()
+        schema[str(name)][inner[0]] = changed
+    return schema
 
 
 def loosened(schema: dict[str, Any], cut: set[str | int]) -> dict[str, Any]:
@@ -144,13 +144,13 @@ def loosened(schema: dict[str, Any], cut: set[str | int]) -> dict[str, Any]:
         dropped.add("maxContains")
     if "$ref" in cut or not IN_PLACE.isdisjoint(cut):
         dropped |= {"unevaluatedProperties", "unevaluatedItems"}
-    made = {name: value for name, value in schema.items() if name not in dropped}
+    rest = {name: value for name, value in schema.items() if name not in dropped}
     if "oneOf" in cut:
-        alternatives = {"anyOf": made.pop("oneOf")}
-        made = (
-            {**made, "allOf": [*made.get("allOf", []), alternatives]} if "anyOf" in made else {**made, **alternatives}
+        alternatives = {"anyOf": rest.pop("oneOf")}
+        rest = (
+            {**rest, "allOf": [*rest.get("allOf", []), alternatives]} if "anyOf" in rest else {**rest, **alternatives}
         )
-    return made
+    return rest
 
 
 def without(schema: Mapping[str, Any], is_left_out: Callable[[str], bool]) -> dict[str, Any]:
@@ -159,16 +159,16 @@ def without(schema: Mapping[str, Any], is_left_out: Callable[[str], bool]) -> di
     def kept(names: Any) -> Any:
         return [name for name in names if not is_left_out(name)] if is_names(names) else names
 
-    made = dict(schema)
+    relaxed_schema = dict(schema)
     if is_names(required := schema.get("required")):
-        made["required"] = kept(required)
-        if not made["required"]:  # draft 4 has no empty list
-            del made["required"]
+        relaxed_schema["required"] = kept(required)
+        if not relaxed_schema["required"]:  # draft 4 has no empty list
+            del relaxed_schema["required"]
     for keyword in ("dependencies", "dependentRequired"):
         if isinstance(needed := schema.get(keyword), Mapping):
             rest = {name: kept(value) for name, value in needed.items()}
-            made[keyword] = {name: value for name, value in rest.items() if value != []}
+            relaxed_schema[keyword] = {name: value for name, value in rest.items() if value != []}
     properties, least = schema.get("properties"), schema.get("minProperties")
     if isinstance(least, int) and isinstance(properties, Mapping) and (count := sum(map(is_left_out, properties))):
-        made["minProperties"] = max(0, least - count)
-    return made
+        relaxed_schema["minProperties"] = max(0, least - count)
+    return relaxed_schema

@@ -43,8 +43,8 @@ def target_of(reference: str, document: Any) -> Any:
     pointer = unquote(reference.removeprefix("#"))
     if pointer[:1] not in ("", "/"):
         raise LookupError("it is the name of a schema, not its place")
-    found = [node for _, node in follow(document, pointer)]
-    return found[-1] if found else document
+    nodes = [node for _, node in follow(document, pointer)]
+    return nodes[-1] if nodes else document
 
 
 def keywords_with_reference(schema: Mapping[str, Any], document: Any) -> dict[str, Any]:
