@@ -88,11 +88,11 @@ def _call(
     log = balog.get_logger("balog.tap.schema")
     context = Context(stream, entry, config(), State(), log, client=providers["client"], run=_Nothing())
     context.parent = parent
-    found = stream.call(providers)
+    items = stream.call(providers)
     try:
-        for item in found:
+        for item in items:
             yield from item if isinstance(item, list) else (item,)
     finally:
-        close = getattr(found, "close", None)
+        close = getattr(items, "close", None)
         if callable(close):
             close()
