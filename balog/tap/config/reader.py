@@ -52,12 +52,12 @@ def read_config(
     problems = []
     for path in paths:
         try:
-            found = _from_variables(spec, tap, environment) if path == ENVIRONMENT else load(path, dict[str, Any])
+            settings = _from_variables(spec, tap, environment) if path == ENVIRONMENT else load(path, dict[str, Any])
         except ConfigError as error:
             problems.append(error)
             continue
-        values |= found
-        sources |= dict.fromkeys(found, path)
+        values |= settings
+        sources |= dict.fromkeys(settings, path)
     if problems:
         raise TapConfigProblems(problems)
     if ENVIRONMENT not in paths:
@@ -71,9 +71,9 @@ def read_config(
 
 
 def _from_variables(spec: ConfigSpec, tap: str, environment: Mapping[str, str]) -> dict[str, Any]:
-    found = {}
+    settings = {}
     for setting, schema in spec.settings.items():
         text = environment.get(environment_name(tap, setting), "")
         if text:
-            found[setting] = convert_text(text, schema, spec.schema)
-    return found
+            settings[setting] = convert_text(text, schema, spec.schema)
+    return settings

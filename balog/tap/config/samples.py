@@ -61,17 +61,17 @@ def schema_from_example(example: Any, path: str = "$") -> dict[str, Any]:
     if kind in _PLAIN:
         return dict(_PLAIN[kind])
     try:
-        found: dict[str, Any] = msgspec.json.schema(kind)
+        schema: dict[str, Any] = msgspec.json.schema(kind)
     except (TypeError, ValueError) as error:
         raise TapError(f"config_spec: {path}: {example!r:.80} cannot be a setting: {error}") from None
-    parts = found.get("anyOf", ())
+    parts = schema.get("anyOf", ())
     if parts and all(part.keys() == {"type"} for part in parts):  # as of ``int | None``
-        found = {"type": [part["type"] for part in parts]}
-    if "$defs" in found:
+        schema = {"type": [part["type"] for part in parts]}
+    if "$defs" in schema:
         raise TapError(
             f"config_spec: {path}: {kind!r:.80} has parts of its own; write them as a dict, or name it alone"
         )
-    return found
+    return schema
 
 
 def _object(example: Mapping[str, Any], path: str) -> dict[str, Any]:

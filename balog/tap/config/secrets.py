@@ -73,7 +73,7 @@ def hide(text: str, secrets: Iterable[str]) -> str:
     return text
 
 
-def reveal(config: Any, schema: Any, root: Any, path: str, found: set[str], problems: list[ConfigError]) -> Any:
+def reveal(config: Any, schema: Any, root: Any, path: str, texts: set[str], problems: list[ConfigError]) -> Any:
     """Return a copy of a config with its references to secrets resolved: ``{"env": "NAME"}`` or ``{"file": "PATH"}``.
 
     Such an object is a reference unless the schema expects an object there. The secret's text is converted to the
@@ -83,7 +83,7 @@ def reveal(config: Any, schema: Any, root: Any, path: str, found: set[str], prob
         config: the decoded config, or a part of it.
         schema: the schema of this part; ``root`` is the whole schema.
         path: the JSONPath of this part.
-        found: receives the secrets.
+        texts: receives the secrets.
         problems: receives an error for each secret that cannot be read.
     """
     inner = resolve_reference(schema, root)
@@ -98,12 +98,12 @@ def reveal(config: Any, schema: Any, root: Any, path: str, found: set[str], prob
         except msgspec.ValidationError:
             problems.append(ConfigError("the name of a secret's place is empty", path=path))
             return ""
-        found.add(text)
+        texts.add(text)
         return convert_text(text, inner, root)
     revealed: dict[str | int, Any] = {}
     for name, value, declared in _parts(config, schema, root):
-        place = f"{path}[{name}]" if isinstance(name, int) else f"{path}.{name}"
-        revealed[name] = reveal(value, declared, root, place, found, problems)
+        inner_path = f"{path}[{name}]" if isinstance(name, int) else f"{path}.{name}"
+        revealed[name] = reveal(value, declared, root, inner_path, texts, problems)
     if isinstance(config, Mapping):
         return revealed
     return list(revealed.values()) if isinstance(config, list) else config
@@ -134,12 +134,12 @@ def mark_secrets(schema: Any, name: str = "", depth: int = 0) -> Any:
     def mark(inner: Any, steps: Steps) -> Any:
         return mark_secrets(inner, str(steps[1]) if steps[0] == "properties" else "", depth + 1)
 
-    made = rebuilt(schema, mark)
+    marked_schema = rebuilt(schema, mark)
     if name and is_secret(name, schema):
-        made |= {"secret": True, "writeOnly": True}
-        made |= {declared: HIDDEN for declared in ("default", "const") if declared in made}
-        made.pop("examples", None)
-    return made
+        marked_schema |= {"secret": True, "writeOnly": True}
+        marked_schema |= {declared: HIDDEN for declared in ("default", "const") if declared in marked_schema}
+        marked_schema.pop("examples", None)
+    return marked_schema
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -153,8 +153,8 @@ def _texts(value: Any) -> Iterator[str]:
 def _property(schema: Any, name: str) -> Any:
     if not isinstance(schema, Mapping):
         return None
-    found = schema.get("properties", {}).get(name)
-    return schema.get("additionalProperties") if found is None else found
+    subschema = schema.get("properties", {}).get(name)
+    return schema.get("additionalProperties") if subschema is None else subschema
 
 
 def _is_reference(config: Mapping[str, Any]) -> bool:

@@ -69,14 +69,14 @@ class ConfigSpec:
         Raises:
             TapConfigProblems: one line per problem, without any value of the config.
         """
-        found: set[str] = set()
+        texts: set[str] = set()
         problems: list[ConfigError] = []
-        revealed = reveal(config, self.schema, self.schema, "$", found, problems)
+        revealed = reveal(config, self.schema, self.schema, "$", texts, problems)
         if not problems:
             filled: dict[str, Any] = _filled(revealed, self.schema, self.schema)
             problems += mismatches(self._validator, filled)
         if problems:
-            secrets = found.union(secret_texts(revealed, self.schema))
+            secrets = texts.union(secret_texts(revealed, self.schema))
             raise TapConfigProblems(
                 [_placed(problem, source, sources or {}, secrets) for problem in problems[:_MAX_PROBLEMS]]
             )
@@ -93,9 +93,9 @@ class ConfigSpec:
 
     def secrets(self, config: Mapping[str, Any]) -> set[str]:
         """Return the secrets of a config, including those that it references."""
-        found: set[str] = set()
-        revealed = reveal(config, self.schema, self.schema, "$", found, [])
-        return found.union(secret_texts(revealed, self.schema))
+        texts: set[str] = set()
+        revealed = reveal(config, self.schema, self.schema, "$", texts, [])
+        return texts.union(secret_texts(revealed, self.schema))
 
     def json_schema(self) -> dict[str, Any]:
         """Return the JSON Schema of a config for ``--about``, with secrets marked and their defaults hidden.
@@ -146,28 +146,28 @@ def make_spec(declaration: Any) -> ConfigSpec:
 
 
 def _document(path: str | os.PathLike[str]) -> tuple[Any, str]:
-    place = relative_to_caller(path)
+    file = relative_to_caller(path)
     try:
-        data = read_file(place)
+        data = read_file(file)
     except (OSError, ValueError) as error:
-        raise TapError(f"{place}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+        raise TapError(f"{file}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
     if len(data) > MAX_CONFIG_BYTES:
-        raise TapError(f"{place}: larger than {MAX_CONFIG_BYTES} bytes; is this the right file?")
+        raise TapError(f"{file}: larger than {MAX_CONFIG_BYTES} bytes; is this the right file?")
     try:
-        return msgspec.json.decode(data.decode("utf-8-sig")), place
+        return msgspec.json.decode(data.decode("utf-8-sig")), file
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise TapError(f"config_spec: {place}: not JSON: {error}") from None
+        raise TapError(f"config_spec: {file}: not JSON: {error}") from None
 
 
-def _schema_from(document: Any, place: str) -> dict[str, Any]:
+def _schema_from(document: Any, source: str) -> dict[str, Any]:
     if not isinstance(document, Mapping):
-        raise TapError(f"{place}: expected an object: a sample config, or a JSON Schema of one")
+        raise TapError(f"{source}: expected an object: a sample config, or a JSON Schema of one")
     wanted = document.get("type")
     is_typed = wanted == "object" or (isinstance(wanted, list) and "object" in wanted)
     if not (is_typed or "$schema" in document or isinstance(document.get("properties"), Mapping)):
         return schema_from_example(document)
     if wanted is not None and not is_typed:
-        raise TapError(f"{place}: the schema's type is {wanted!r}; a config is an object")
+        raise TapError(f"{source}: the schema's type is {wanted!r}; a config is an object")
     return {**document, "type": "object"}
 
 
@@ -189,14 +189,14 @@ def _filled(value: Any, schema: Any, root: Any, depth: int = 0) -> Any:
     if not isinstance(schema, Mapping) or depth > MAX_DEPTH:
         return value
     if isinstance(value, Mapping):
-        made = dict(value)
+        settings = dict(value)
         for name, inner in schema.get("properties", {}).items():
             declared = resolve_reference(inner, root)
-            if name in made:
-                made[name] = _filled(made[name], declared, root, depth + 1)
+            if name in settings:
+                settings[name] = _filled(settings[name], declared, root, depth + 1)
             elif isinstance(declared, Mapping) and "default" in declared:
-                made[name] = copy.deepcopy(declared["default"])
-        return made
+                settings[name] = copy.deepcopy(declared["default"])
+        return settings
     if isinstance(value, list) and "items" in schema:
         return [_filled(item, schema["items"], root, depth + 1) for item in value]
     return value

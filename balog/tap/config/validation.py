@@ -39,8 +39,8 @@ def compile_schema(schema: dict[str, Any]) -> Any:
             mask="…",
         )
     except ValueError as error:
-        place = json_path(getattr(error, "instance_path", ()))
-        raise TapError(f"config schema: {place}: {str(error).splitlines()[0]}") from None
+        path = json_path(getattr(error, "instance_path", ()))
+        raise TapError(f"config schema: {path}: {str(error).splitlines()[0]}") from None
 
 
 def mismatches(validator: Any, config: Mapping[str, Any]) -> Iterator[ConfigError]:
