@@ -87,12 +87,12 @@ def choose(
     for name in wanted:
         stream = known[name]
         entry = given.get(name)
-        found = _entry(stream, entry, own.get(name), read_schema, visitors)
-        catalog.failed.update(found.failed)
-        for made in found:
-            _choose_replication(made, stream, entry, warnings)
-            made.metadata.setdefault((), {})["selected"] = name in selected
-            catalog.entries[name] = made
+        tap_catalog = _entry(stream, entry, own.get(name), read_schema, visitors)
+        catalog.failed.update(tap_catalog.failed)
+        for tap_entry in tap_catalog:
+            _choose_replication(tap_entry, stream, entry, warnings)
+            tap_entry.metadata.setdefault((), {})["selected"] = name in selected
+            catalog.entries[name] = tap_entry
     return CatalogChoice(catalog, warnings)
 
 
@@ -115,18 +115,18 @@ def _entry(
     read_schema: Callable[[Any], dict[str, Any]],
     visitors: list[tuple[str, Visitor]],
 ) -> Discovered:
-    found = discover([stream], (lambda _: schema) if schema else read_schema, visitors)
-    made = found.get(stream.name)
-    if given is None or made is None:
-        return found
+    tap_catalog = discover([stream], (lambda _: schema) if schema else read_schema, visitors)
+    tap_entry = tap_catalog.get(stream.name)
+    if given is None or tap_entry is None:
+        return tap_catalog
     for crumb, metadata in given.metadata.items():
-        own = made.metadata.get(crumb, {})
+        own = tap_entry.metadata.get(crumb, {})
         fixed = {key: own[key] for key in _TAP_KEYS if key in own and _is_fixed(key, own[key])}
-        made.metadata[crumb] = {**own, **metadata, **fixed}
+        tap_entry.metadata[crumb] = {**own, **metadata, **fixed}
     if not stream.key_properties:  # a view, or a table whose keys only the user knows
-        made.key_properties = list(given.key_properties)
-    made.stream = given.stream
-    return found
+        tap_entry.key_properties = list(given.key_properties)
+    tap_entry.stream = given.stream
+    return tap_catalog
 
 
 def _is_fixed(key: str, value: Any) -> bool:

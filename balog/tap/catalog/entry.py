@@ -127,8 +127,8 @@ class SchemaNode:
 
 def properties_of(schema: Any) -> dict[str, Any]:
     """Return the properties of an object's schema; {} for another schema."""
-    found = schema.get("properties") if isinstance(schema, Mapping) else None
-    return dict(found) if isinstance(found, Mapping) else {}
+    properties = schema.get("properties") if isinstance(schema, Mapping) else None
+    return dict(properties) if isinstance(properties, Mapping) else {}
 
 
 def nodes_of(stream: str, schema: Any, metadata: Metadata) -> Iterator[SchemaNode]:
@@ -181,7 +181,7 @@ class PropertySelection:
     def _part(self, schema: Any, path: Breadcrumb) -> Any:
         if not isinstance(schema, Mapping) or len(path) > 2 * _DEEPEST:
             return schema
-        made: dict[str, Any] = {}
+        changes: dict[str, Any] = {}
         properties = properties_of(schema)
         kept = {
             name: self._part(inner, crumb)
@@ -190,8 +190,8 @@ class PropertySelection:
         }
         if len(kept) < len(properties) or any(part is not properties[name] for name, part in kept.items()):
             schema = without(schema, lambda name: not self.is_selected((*path, "properties", name)))
-            made["properties"] = kept
+            changes["properties"] = kept
         items = schema.get("items")
         if isinstance(items, Mapping) and (part := self._part(items, (*path, "items"))) is not items:
-            made["items"] = part
-        return {**schema, **made} if made else schema
+            changes["items"] = part
+        return {**schema, **changes} if changes else schema

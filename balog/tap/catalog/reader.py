@@ -46,9 +46,9 @@ def parse_catalog(document: Any, source: str = "catalog") -> Catalog:
     Raises:
         TapConfigProblems: it is not a catalog, or has a stream twice.
     """
-    found = list(islice(_problems(document, source), _MAX_PROBLEMS))
-    if found:
-        raise TapConfigProblems(found)
+    errors = list(islice(_problems(document, source), _MAX_PROBLEMS))
+    if errors:
+        raise TapConfigProblems(errors)
     decoded = msgspec.convert(document, _Document)
     entries = map(_entry, decoded.streams)
     return Catalog({entry.tap_stream_id: entry for entry in entries})
@@ -90,18 +90,18 @@ def _problems(document: Any, source: str) -> Iterator[ConfigError]:
     names = set()
     for number, item in enumerate(streams if isinstance(streams, list) else ()):
         path = f"$.streams[{number}]"
-        found = item if isinstance(item, Mapping) else {}
-        name = found.get("tap_stream_id") or found.get("stream")
+        entry = item if isinstance(item, Mapping) else {}
+        name = entry.get("tap_stream_id") or entry.get("stream")
         if isinstance(name, str):
             if name in names:
                 yield ConfigError(f"the stream {name!r} is there twice", source, path)
             names.add(name)
-        listed = found.get("metadata")
-        for place, each in enumerate(listed if isinstance(listed, list) else ()):
+        listed = entry.get("metadata")
+        for index, each in enumerate(listed if isinstance(listed, list) else ()):
             inner = each.get("metadata") if isinstance(each, Mapping) else None
             for problem in problems(inner, _TopMetadata) if isinstance(inner, dict) else ():
                 inside = problem.path.removeprefix("$")
-                yield ConfigError(problem.reason, source, f"{path}.metadata[{place}].metadata{inside}")
+                yield ConfigError(problem.reason, source, f"{path}.metadata[{index}].metadata{inside}")
 
 
 def _entry(item: _Stream) -> CatalogEntry:
