@@ -163,7 +163,7 @@ class AlertmanagerSink(HttpSink):
             return []
         matcher = quote("key=" + msgspec.json.encode(key).decode())
         try:
-            return [one.labels for one in _decode(self._client.get(f"{_PATH}?filter={matcher}").body)]
+            return [series.labels for series in _decode(self._client.get(f"{_PATH}?filter={matcher}").body)]
         except HttpStatusError as error:
             if error.answer.status >= 500:
                 raise
@@ -220,11 +220,11 @@ def api_alert(
 
 
 def _texts(values: Mapping[str, str]) -> dict[str, str]:
-    found = {
+    texts = {
         name: cut(short_line(value), MAX_TEXT if name == "description" else _MAX_VALUE)
         for name, value in values.items()
     }
-    return {name: value for name, value in found.items() if name and value}
+    return {name: value for name, value in texts.items() if name and value}
 
 
 def _text(when: datetime) -> str:

@@ -146,7 +146,7 @@ class YTsaurusSink:
             session.close()
 
     def _by_table(self, batch: Sequence[Delivery], rejected: dict[int, str]) -> dict[str, dict[int, bytes]]:
-        found: dict[str, dict[int, bytes]] = {}
+        rows_by_table: dict[str, dict[int, bytes]] = {}
         for number, (event, _) in enumerate(batch):
             if len(event.raw_payload) > MAX_VALUE:
                 rejected[number] = f"$.payload: {len(event.raw_payload)} bytes; a value has {MAX_VALUE} at most"
@@ -154,8 +154,8 @@ class YTsaurusSink:
             name = event.cls_type
             if name is None or not _TYPE.fullmatch(name):
                 name = UNTYPED
-            found.setdefault(name, {})[number] = yson_row(event)
-        return found
+            rows_by_table.setdefault(name, {})[number] = yson_row(event)
+        return rows_by_table
 
     def _insert(self, name: str, rows: Sequence[bytes]) -> None:
         import yt.wrapper as yt
@@ -210,7 +210,7 @@ def _yson(value: str | int | bytes | None) -> bytes:
     if isinstance(value, int):
         return b"%d" % value
     data = value.encode() if isinstance(value, str) else value
-    return b'"%b"' % _ODD.sub(lambda found: b"\\%03o" % found[0][0], data)
+    return b'"%b"' % _ODD.sub(lambda match: b"\\%03o" % match[0][0], data)
 
 
 def _text(value: object) -> str | None:

@@ -41,8 +41,8 @@ class AlertmanagerStandIn:
         if request.method == "GET" and request.path.startswith("/api/v2/alerts?filter=") and self.is_readable:
             name, _, value = unquote(request.path.partition("?filter=")[2]).partition("=")
             assert name == "key"
-            found = self.firing.get(json.loads(value), {})
-            return Answer(200, json.dumps([{"labels": labels, "receivers": []} for labels in found.values()]).encode())
+            firing = self.firing.get(json.loads(value), {})
+            return Answer(200, json.dumps([{"labels": labels, "receivers": []} for labels in firing.values()]).encode())
         if (request.method, request.path) != ("POST", "/api/v2/alerts"):
             return Answer(404)
         documents = json.loads(request.body)

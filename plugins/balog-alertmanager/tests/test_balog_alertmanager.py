@@ -37,11 +37,11 @@ def server(service):
 def sink(server, monkeypatch):
     monkeypatch.setenv("AM_TOKEN", "t")
     monkeypatch.setattr("balog_alertmanager._RESEND", 0.1)
-    made = AlertmanagerSinkConfig(
+    adapter = AlertmanagerSinkConfig(
         url=server.url, headers={"Authorization": Secret(env="AM_TOKEN")}, labels={"team": "data"}
     ).build()
-    yield made
-    made.close()
+    yield adapter
+    adapter.close()
 
 
 class AlertmanagerPeer(HttpPeer):

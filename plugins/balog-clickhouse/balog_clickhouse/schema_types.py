@@ -18,23 +18,23 @@ class SchemaTypes:
     """A function from a payload type to the column types of its fields.
 
     Args:
-        place: the registry's folder or URL; None for balog's own types.
+        location: the registry's folder or URL; None for balog's own types.
         options: options of the URL's file system.
 
     Raises:
         ConfigError: there is no such folder, or the place is invalid.
     """
 
-    def __init__(self, place: str | None, options: Mapping[str, Any]) -> None:
+    def __init__(self, location: str | None, options: Mapping[str, Any]) -> None:
         from balog.registry.registry import check_folder, open_registry
 
-        self._folder = place
-        if place is not None:
+        self._folder = location
+        if location is not None:
             try:
-                check_folder(place)
+                check_folder(location)
             except ConfigError as error:
                 raise ConfigError(str(error), path="registry") from None
-        self._registry: Registry = open_registry(place, options)
+        self._registry: Registry = open_registry(location, options)
 
     def __call__(self, name: str) -> Mapping[str, str]:
         """Return the columns that the type's newest schema declares; empty for a type without a schema.
@@ -62,7 +62,7 @@ class SchemaTypes:
         properties = document.get("properties") if isinstance(document, dict) else None
         if not isinstance(properties, dict):
             return {}
-        return {field: column_of_schema(one) for field, one in properties.items()}
+        return {field: column_of_schema(inner) for field, inner in properties.items()}
 
     def close(self) -> None:
         """Close the registry."""

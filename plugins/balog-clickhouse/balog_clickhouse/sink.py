@@ -180,7 +180,7 @@ class ClickHouseSink(HttpSink):
             )
 
     def _by_table(self, batch: Sequence[Delivery]) -> dict[str, list[int]]:
-        found: dict[str, list[int]] = {}
+        numbers_by_table: dict[str, list[int]] = {}
         for number, (event, _) in enumerate(batch):
             name = event.cls_type
             if (
@@ -189,8 +189,8 @@ class ClickHouseSink(HttpSink):
                 or (name not in self._tables and len(self._tables) > MOST_TABLES)
             ):
                 name = UNTYPED
-            found.setdefault(name, []).append(number)
-        return found
+            numbers_by_table.setdefault(name, []).append(number)
+        return numbers_by_table
 
     def _write_table(self, name: str, batch: Sequence[Delivery], left: list[int], rejected: dict[int, str]) -> None:
         """Write the events of a table.
@@ -340,16 +340,16 @@ class _Refusal(SinkError):
         self.is_value = is_value
 
 
-def _rows(answer: bytes, place: str) -> list[list[Any]]:
+def _rows(answer: bytes, server: str) -> list[list[Any]]:
     try:
         return msgspec.json.decode(answer, type=dict[str, Any])["data"]  # type: ignore[no-any-return]
     except (msgspec.DecodeError, KeyError):
-        raise SinkError(f"{place} does not answer as ClickHouse does; is it its HTTP interface?") from None
+        raise SinkError(f"{server} does not answer as ClickHouse does; is it its HTTP interface?") from None
 
 
 def _code(body: bytes) -> int | None:
-    found = _CODE.search(body[:4096])
-    return int(found[1]) if found else None
+    match = _CODE.search(body[:4096])
+    return int(match[1]) if match else None
 
 
 def _text(value: str) -> str:

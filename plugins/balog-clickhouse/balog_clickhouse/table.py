@@ -113,12 +113,12 @@ class Table:
         if self._keeps_whole or self.room <= 0:
             return []
         known = self.columns
-        found = [
+        names = [
             name
             for name, value in payload.items()
             if name not in known and value is not None and name not in _HEAD and _FIELD.fullmatch(name)
         ]
-        return [name for name in found if name not in _TAKEN][: self.room]
+        return [name for name in names if name not in _TAKEN][: self.room]
 
     def row(self, event: Event) -> bytes:
         """Return an event as a line of JSONEachRow.
@@ -178,12 +178,12 @@ def column_of_schema(schema: Any) -> str:
     """Return the column type for a property's JSON Schema. Objects and lists become JSON text."""
     kinds = schema.get("type") if isinstance(schema, dict) else None
     listed = kinds if isinstance(kinds, list) else [kinds]
-    found = {kind for kind in listed if isinstance(kind, str)} - {"null"}
-    if found == {"integer"}:
+    types = {kind for kind in listed if isinstance(kind, str)} - {"null"}
+    if types == {"integer"}:
         return "Nullable(Int64)"
-    if found and found <= {"integer", "number"}:
+    if types and types <= {"integer", "number"}:
         return "Nullable(Float64)"
-    return "Nullable(UInt8)" if found == {"boolean"} else "Nullable(String)"
+    return "Nullable(UInt8)" if types == {"boolean"} else "Nullable(String)"
 
 
 def quoted(name: str) -> str:

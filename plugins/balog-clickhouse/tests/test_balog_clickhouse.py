@@ -239,7 +239,7 @@ class TestFaults:
             server.faults[batch[number].event.header.id] = (code, "can't: (at row {row})")
         outcome = attempt(sink.write, batch)
         assert (sorted(outcome.dead), outcome.left) == ([2, 7], [])
-        assert [one["n"] for one in server.rows] == [0, 1, 3, 4, 5, 6, 8, 9]
+        assert [stored_row["n"] for stored_row in server.rows] == [0, 1, 3, 4, 5, 6, 8, 9]
 
     def test_rows_that_the_server_does_not_name_are_found(self, server, sink):
         batch = deliveries(*({"cls_type": "order", "n": n} for n in range(100)))
@@ -255,7 +255,7 @@ class TestFaults:
         with pytest.raises(SinkError, match="Too many parts") as caught:
             sink.write(batch)
         assert (caught.value.retryable, list(caught.value.remaining)) == (True, [0])
-        assert [one["n"] for one in server.rows] == [2]
+        assert [stored_row["n"] for stored_row in server.rows] == [2]
 
     def test_an_exception_with_status_200_is_an_error(self, server, sink):
         sink.write(deliveries({"cls_type": "order", "n": 1}))

@@ -210,9 +210,9 @@ def _resource_key(event: Event) -> tuple[str, ...]:
 
 def _resource(event: Event, given: Mapping[str, str]) -> dict[str, Any]:
     context = event.header.context
-    found: dict[str, Any] = {name: context[key] for key, name in _IN_RESOURCE.items() if context.get(key) is not None}
-    found = {"service.name": "unknown_service", **found, **given}
-    return {"attributes": _attributes(found)}
+    values: dict[str, Any] = {name: context[key] for key, name in _IN_RESOURCE.items() if context.get(key) is not None}
+    values = {"service.name": "unknown_service", **values, **given}
+    return {"attributes": _attributes(values)}
 
 
 def _attributes(values: Mapping[str, Any]) -> list[dict[str, Any]]:

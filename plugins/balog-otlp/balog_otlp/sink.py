@@ -124,13 +124,13 @@ class OtlpSink(HttpSink):
         measured: set[int] = set()
         unlogged: set[int] = set()
         if self._reader is not None:
-            found = self._reader.read(batch)
-            unfit = {index: why for index, measure in found.measures if (why := _value_error(measure))}
-            errors.reject({**found.rejected, **unfit})
-            measured = {index for index, _ in found.measures if index not in unfit}
-            unlogged = {*measured, *unfit, *found.rejected}
+            metrics = self._reader.read(batch)
+            unfit = {index: why for index, measure in metrics.measures if (why := _value_error(measure))}
+            errors.reject({**metrics.rejected, **unfit})
+            measured = {index for index, _ in metrics.measures if index not in unfit}
+            unlogged = {*measured, *unfit, *metrics.rejected}
             sent = {index for index in measured if self._partial.lacks("metrics", batch[index].event)}
-            measures = [(batch[index].event, measure) for index, measure in found.measures if index in sent]
+            measures = [(batch[index].event, measure) for index, measure in metrics.measures if index in sent]
             taken["metrics"] = self._post(
                 "metrics",
                 sent,

@@ -88,11 +88,11 @@ class OtlpPeer(HttpPeer):
 
     def arrived(self):
         records = [record for _, record in self.receiver.records()]
-        found = {
+        payloads = {
             plain(record.attributes)["log.record.uid"]: plain(record.body.kvlist_value.values) for record in records
         }
-        assert len(found) == len(records), "an event was sent twice"
-        return found
+        assert len(payloads) == len(records), "an event was sent twice"
+        return payloads
 
 
 class TestContract(SinkContract):
@@ -231,9 +231,9 @@ def test_a_gauge_is_its_last_level_in_each_second(receiver, server):
 def test_timers_are_histograms_in_seconds(receiver, server):
     values = [0.1, 0.5, 0.50001, 99, 7201]
     build(server).write([metric("timer", value, name="t") for value in values])
-    found = receiver.series()["t"]
-    (point,) = found.histogram.data_points
-    assert found.unit == "s"
+    series = receiver.series()["t"]
+    (point,) = series.histogram.data_points
+    assert series.unit == "s"
     counted = dict(zip([*point.explicit_bounds, None], point.bucket_counts))
     assert {bound: count for bound, count in counted.items() if count} == {0.1: 1, 0.5: 1, 1: 1, 300: 1, None: 1}
     assert (point.count, point.min, point.max) == (5, 0.1, 7201)
@@ -490,8 +490,8 @@ def test_any_events_make_requests_that_are_taken(receiver, server, events):
 
 def test_the_same_series_of_two_brokers_are_two_and_of_one_broker_one(receiver, server):
     """Given two brokers that measure one process, then service.instance.id tells their series apart."""
-    one, two = build(server), build(server)
-    for sink in (one, one, two):
+    first, second = build(server), build(server)
+    for sink in (first, first, second):
         sink.write([metric("counter", 1)])
     ids = [
         plain(group.resource.attributes)["service.instance.id"]

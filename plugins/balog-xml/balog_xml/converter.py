@@ -74,16 +74,16 @@ class XsdConverter:
             return self.element(self._definitions.find("element", declared.name(node.get("ref")), node.line), chain + 1)
         inner = [child for child in node if local(child.tag) in ("complexType", "simpleType")]
         if node.get("type"):
-            made = self.named(declared.name(node.get("type")), node.line)
+            schema = self.named(declared.name(node.get("type")), node.line)
         elif inner:
-            made = self._type(declared.inside(inner[0]))
+            schema = self._type(declared.inside(inner[0]))
         elif node.get("substitutionGroup"):
             head = declared.name(node.get("substitutionGroup"))
-            made = self.element(self._definitions.find("element", head, node.line), chain + 1)
+            schema = self.element(self._definitions.find("element", head, node.line), chain + 1)
         else:
-            made = {}
-        made = nullable(made) if node.get("nillable") in ("true", "1") else made
-        return _described(made, node)
+            schema = {}
+        schema = nullable(schema) if node.get("nillable") in ("true", "1") else schema
+        return _described(schema, node)
 
     def _count(self) -> None:
         """Count the created schemas, up to the limit."""
@@ -110,10 +110,10 @@ class XsdConverter:
             return {"type": "object"}
         self._open[key] += 1
         self._inside += 1
-        made = self._complex(declared)
+        schema = self._complex(declared)
         self._inside -= 1
         self._open[key] -= 1
-        return _described(made, declared.node)
+        return _described(schema, declared.node)
 
     def _simple(self, declared: Declaration, chain: int = 0) -> dict[str, Any]:
         self._particles.step()
@@ -132,15 +132,15 @@ class XsdConverter:
 
     def _parts(self, declared: Declaration, attribute: str, chain: int) -> list[dict[str, Any]]:
         """Return the member types of a simple type: named ones and inner ones."""
-        found = []
+        members = []
         for prefixed in declared.node.get(attribute).split():
             name = declared.name(prefixed)
             known = self._definitions.tables["simpleType"].get(name)
-            found.append(self._simple(known, chain + 1) if known else self.named(name, declared.node.line))
+            members.append(self._simple(known, chain + 1) if known else self.named(name, declared.node.line))
         for node in declared.node:
             if local(node.tag) == "simpleType":
-                found.append(self._simple(declared.inside(node), chain + 1))
-        return found or [{"type": "string"}]
+                members.append(self._simple(declared.inside(node), chain + 1))
+        return members or [{"type": "string"}]
 
     def _complex(self, declared: Declaration) -> dict[str, Any]:
         content = self._content(declared)
@@ -153,8 +153,8 @@ class XsdConverter:
             properties[name] = self._member(member)
         if content.text is not None:
             properties[TEXT] = nullable(content.text)
-        made: dict[str, Any] = {"type": "object", "properties": properties} if properties else {"type": "object"}
-        return {**made, "additionalProperties": True} if content.is_open and properties else made
+        structure: dict[str, Any] = {"type": "object", "properties": properties} if properties else {"type": "object"}
+        return {**structure, "additionalProperties": True} if content.is_open and properties else structure
 
     def _member(self, member: ChildElement) -> dict[str, Any]:
         schemas: list[dict[str, Any]] = []
@@ -245,18 +245,18 @@ class XsdConverter:
             raise SchemaError(f"an attribute contains itself, line {node.line}")
         if node.get("ref"):
             known = self._definitions.tables["attribute"].get(declared.name(node.get("ref")))
-            made = self._attribute(known, chain + 1) if known else {"type": "string"}  # xml:lang, soapenc:arrayType
+            schema = self._attribute(known, chain + 1) if known else {"type": "string"}  # xml:lang, soapenc:arrayType
         elif node.get("type"):
-            made = self.named(declared.name(node.get("type")), node.line)
+            schema = self.named(declared.name(node.get("type")), node.line)
         else:
-            made = self._simple(declared)  # an inner simpleType, or any text
+            schema = self._simple(declared)  # an inner simpleType, or any text
             for inner in node:
                 if local(inner.tag) == "simpleType":
-                    made = self._simple(declared.inside(inner))
+                    schema = self._simple(declared.inside(inner))
         default = node.get("default") or node.get("fixed")
         if default:
-            made = {**made, "default": plain(scalar(default, made))}
-        return _described(made if node.get("use") == "required" else nullable(made), node)
+            schema = {**schema, "default": plain(scalar(default, schema))}
+        return _described(schema if node.get("use") == "required" else nullable(schema), node)
 
 
 def _described(schema: dict[str, Any], node: XmlNode) -> dict[str, Any]:

@@ -66,15 +66,15 @@ class Definitions:
         self.substitutes: dict[str, list[str]] = {}
         self.unread: list[str] = []
 
-    def open(self, place: str) -> tuple[XmlNode, str]:
+    def open(self, location: str) -> tuple[XmlNode, str]:
         """Read a document. Return its root and its base URL.
 
         Raises:
             SchemaError: the document does not exist or is not XML.
         """
-        if is_remote(place):
-            return parse(fetch(place, MAX_XML_BYTES), place), place
-        return parse(self._bytes(place), place), location_of(place)
+        if is_remote(location):
+            return parse(fetch(location, MAX_XML_BYTES), location), location
+        return parse(self._bytes(location), location), location_of(location)
 
     def add(self, root: XmlNode, url: str, namespace: str = "") -> None:
         """Add the declarations of an ``xs:schema`` and of those that it includes and imports.
@@ -103,10 +103,10 @@ class Definitions:
                 raise SchemaError(f"xs:{kind} is not supported, line {node.line}", unquote(url))
             if kind in ("include", "import"):
                 wanted = space if kind == "include" else ""
-                place = self.seen_from(url, node)
-                if place and (place, wanted) not in self._seen:
-                    self._seen.add((place, wanted))
-                    others.append((*self.open(place), wanted))
+                location = self.seen_from(url, node)
+                if location and (location, wanted) not in self._seen:
+                    self._seen.add((location, wanted))
+                    others.append((*self.open(location), wanted))
             elif kind in self.tables and node.get("name"):
                 name = f"{{{space}}}{node.get('name')}" if space else node.get("name")
                 declared = Declaration(node, space)
@@ -126,23 +126,23 @@ class Definitions:
             self.unread.append(f"{node.get('namespace') or 'no namespace'} (the import has no location)")
             return ""
         try:
-            place = urljoin(url, location)
+            import_url = urljoin(url, location)
         except ValueError as error:
             raise SchemaError(f"includes {location!r}, line {node.line}: {error}", unquote(url)) from None
-        self._places.add(place)
+        self._places.add(import_url)
         if len(self._places) > _MAX_FILES:
             raise SchemaError(f"includes more than {_MAX_FILES} others", unquote(url))
-        if is_remote(place) and not self._allow_remote:
-            name = os.path.basename(urlsplit(place).path)
+        if is_remote(import_url) and not self._allow_remote:
+            name = os.path.basename(urlsplit(import_url).path)
             neighbour = urljoin(url, name) if name and not is_remote(url) else ""
             if neighbour and self._is_there(unquote(neighbour)):
                 return unquote(neighbour)
-            self.unread.append(f"{place} (not fetched; store a copy next to the schema, or set allow_remote=True)")
+            self.unread.append(f"{import_url} (not fetched; store a copy next to the schema, or set allow_remote=True)")
             return ""
-        if urlsplit(place).scheme not in ("", "http", "https") or (is_remote(url) and not is_remote(place)):
+        if urlsplit(import_url).scheme not in ("", "http", "https") or (is_remote(url) and not is_remote(import_url)):
             reason = "which is neither a relative path nor an http URL"
             raise SchemaError(f"includes {location!r}, line {node.line}, {reason}", unquote(url))
-        return place if is_remote(place) else unquote(place)
+        return import_url if is_remote(import_url) else unquote(import_url)
 
     def _bytes(self, path: str) -> bytes:
         try:
@@ -163,12 +163,12 @@ class Definitions:
         Raises:
             SchemaError: there is none.
         """
-        found = self.tables[kind].get(name)
-        if found is None:
+        declaration = self.tables[kind].get(name)
+        if declaration is None:
             where = f", line {line}" if line else ""
             missing = f"; imported, and not read: {', '.join(self.unread[:5])}" if self.unread else ""
             raise SchemaError(f"no {kind} {name} is declared{where}{missing}")
-        return found
+        return declaration
 
 
 MAX_CHAIN = 100
@@ -208,18 +208,18 @@ class Particles:
         if chain > MAX_CHAIN:
             raise SchemaError(f"a group is inside of itself, line {node.line}")
         if kind == "element":
-            found = self._element(declared)
+            members = self._element(declared)
         elif kind == "group" and node.get("ref"):
             group = self._definitions.find("group", declared.name(node.get("ref")), node.line)
-            found = self._sequence(group, chain)
+            members = self._sequence(group, chain)
         elif kind == "choice":
-            found = self._choice(declared, chain)
+            members = self._choice(declared, chain)
         else:
-            found = self._sequence(declared, chain)
+            members = self._sequence(declared, chain)
         least, most = _occurs(node)
         return {
             name: member._replace(least=member.least * least, most=min(member.most * most, _MANY))
-            for name, member in found.items()
+            for name, member in members.items()
             if most
         }
 
@@ -228,41 +228,41 @@ class Particles:
         if not declared.node.get("ref"):
             return {declared.node.get("name"): ChildElement(1, 1, (declared,))}
         head = declared.name(declared.node.get("ref"))
-        names, found = [head], {}
+        names, members = [head], {}
         for name in names:
             names += [each for each in self._definitions.substitutes.get(name, []) if each not in names]
             element = self._definitions.find("element", name, declared.node.line)
             if element.node.get("abstract") not in ("true", "1"):
-                found[local(name)] = ChildElement(0, 1, (element,))
-        return {name: member._replace(least=1) for name, member in found.items()} if len(found) == 1 else found
+                members[local(name)] = ChildElement(0, 1, (element,))
+        return {name: member._replace(least=1) for name, member in members.items()} if len(members) == 1 else members
 
     def _sequence(self, declared: Declaration, chain: int) -> ChildElements:
-        found: ChildElements = {}
+        elements: ChildElements = {}
         for node in _particles(declared.node):
-            found = after(found, self.members(declared.inside(node), chain + 1))
-        return found
+            elements = after(elements, self.members(declared.inside(node), chain + 1))
+        return elements
 
     def _choice(self, declared: Declaration, chain: int) -> ChildElements:
         branches = [self.members(declared.inside(node), chain + 1) for node in _particles(declared.node)]
         is_sure = not any(local(node.tag) == "any" for node in declared.node)
-        found: ChildElements = {}
+        elements: ChildElements = {}
         for name in dict.fromkeys(name for branch in branches for name in branch):
             members = [branch[name] for branch in branches if name in branch]
             least = min(member.least for member in members) if is_sure and len(members) == len(branches) else 0
             most = max(member.most for member in members)
-            found[name] = ChildElement(least, most, tuple(each for member in members for each in member.declared))
-        return found
+            elements[name] = ChildElement(least, most, tuple(each for member in members for each in member.declared))
+        return elements
 
 
-def after(one: ChildElements, other: ChildElements) -> ChildElements:
+def after(first: ChildElements, second: ChildElements) -> ChildElements:
     """Return the elements of two groups in sequence."""
-    found = dict(one)
-    for name, member in other.items():
-        before = found.get(name)
-        found[name] = member if before is None else ChildElement(
+    elements = dict(first)
+    for name, member in second.items():
+        before = elements.get(name)
+        elements[name] = member if before is None else ChildElement(
             before.least + member.least, min(before.most + member.most, _MANY), before.declared + member.declared
         )  # fmt: skip
-    return found
+    return elements
 
 
 def _particles(node: XmlNode) -> Iterator[XmlNode]:

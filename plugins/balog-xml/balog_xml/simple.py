@@ -65,32 +65,32 @@ _BOUNDS = {
 
 def restricted(base: dict[str, Any], facets: XmlNode) -> dict[str, Any]:
     """Return a type's schema with the facets of an ``xs:restriction``."""
-    made = dict(base)
-    declared = made.get("type")
+    schema = dict(base)
+    declared = schema.get("type")
     kinds = {declared} if isinstance(declared, str) else set(declared or ())
     values = [facet.get("value") for facet in facets if local(facet.tag) == "enumeration"]
     if values:
-        found = [plain(scalar(value, base)) for value in values]
-        made["enum"] = _distinct(found)
-        made = nullable({**made, "type": _only(kinds - {"null"})}) if "null" in kinds else made
+        choices = [plain(scalar(value, base)) for value in values]
+        schema["enum"] = _distinct(choices)
+        schema = nullable({**schema, "type": _only(kinds - {"null"})}) if "null" in kinds else schema
     for name, value in _facets(facets):
-        if name in _LENGTHS and kinds == {"string"} and not {"format", "contentEncoding"} & made.keys():
-            made.update(dict.fromkeys(_LENGTHS[name], int(value)))
+        if name in _LENGTHS and kinds == {"string"} and not {"format", "contentEncoding"} & schema.keys():
+            schema.update(dict.fromkeys(_LENGTHS[name], int(value)))
         elif name in _LENGTHS and kinds == {"array"}:
-            made.update({key.replace("Length", "Items"): int(value) for key in _LENGTHS[name]})
+            schema.update({key.replace("Length", "Items"): int(value) for key in _LENGTHS[name]})
         elif name in _BOUNDS and kinds & {"integer", "number"}:
             key, tighter = _BOUNDS[name]
             bound = plain(scalar(value, {"type": "integer" if "integer" in kinds else "number"}))
             if isinstance(bound, str) or bound is None:
                 continue  # INF
-            made[key] = tighter(made[key], bound) if key in made else bound
+            schema[key] = tighter(schema[key], bound) if key in schema else bound
         elif name == "totalDigits" and kinds == {"integer"} and int(value) <= _MOST_DIGITS:
             most = 10 ** int(value) - 1
-            made["minimum"] = max(made.get("minimum", -most), -most)
-            made["maximum"] = min(made.get("maximum", most), most)
+            schema["minimum"] = max(schema.get("minimum", -most), -most)
+            schema["maximum"] = min(schema.get("maximum", most), most)
         elif name == "pattern":
-            made["$comment"] = f"pattern of XML Schema: {value}"
-    return made
+            schema["$comment"] = f"pattern of XML Schema: {value}"
+    return schema
 
 
 def _facets(node: XmlNode) -> Iterator[tuple[str, str]]:
@@ -107,15 +107,15 @@ def joined(schemas: list[dict[str, Any]]) -> dict[str, Any]:
     for schema in schemas:
         declared = schema.get("type", "string")
         kinds += [kind for kind in ([declared] if isinstance(declared, str) else declared) if kind not in kinds]
-    made: dict[str, Any] = {"type": _only(kinds)}
+    union: dict[str, Any] = {"type": _only(kinds)}
     if "array" in kinds:
         return {}
     if schemas and all("enum" in schema for schema in schemas):
-        made["enum"] = _distinct([value for schema in schemas for value in schema["enum"]])
+        union["enum"] = _distinct([value for schema in schemas for value in schema["enum"]])
     formats = {schema.get("format") for schema in schemas}
     if len(formats) == 1 and None not in formats:
-        made["format"] = formats.pop()
-    return made
+        union["format"] = formats.pop()
+    return union
 
 
 def _distinct(values: list[Any]) -> list[Any]:

@@ -18,7 +18,7 @@ _WSDL = "http://schemas.xmlsoap.org/wsdl/"
 
 
 def xsd(
-    place: str | os.PathLike[str],
+    location: str | os.PathLike[str],
     *,
     element: str = "",
     type: str = "",
@@ -29,13 +29,13 @@ def xsd(
     """Return a source that converts an XML Schema.
 
     Args:
-        place: a file, relative to the file of the caller; or a URL, which is fetched at the first use.
+        location: a file, relative to the file of the caller; or a URL, which is fetched at the first use.
         element: the name of a global element, with the path to an inner one: ``orders/order``. Without ``element`` and
             ``type``, the element with the stream's name, or the only global element.
         type: the name of a global type, instead of an element.
         depth: how often a recursive type is expanded; then it becomes an object that allows anything.
         levels: maximum nesting of elements; deeper ones become objects that allow anything.
-        allow_remote: whether to fetch imported schemas; None means if ``place`` is a URL. Otherwise, a file with the
+        allow_remote: whether to fetch imported schemas; None means if ``location`` is a URL. Otherwise, a file with the
             same name next to the schema is used.
     """
 
@@ -46,11 +46,11 @@ def xsd(
             return _object(_type(converter, definitions, type), type)
         return _object(_element(converter, definitions, element or stream, bool(element)), element or stream)
 
-    return _source(place, allow_remote, convert)
+    return _source(location, allow_remote, convert)
 
 
 def wsdl(
-    place: str | os.PathLike[str],
+    location: str | os.PathLike[str],
     *,
     operation: str = "",
     type: str = "",
@@ -62,7 +62,7 @@ def wsdl(
     """Return a source that converts the WSDL (1.1) of a SOAP service.
 
     Args:
-        place: a file, relative to the file of the caller; or a URL.
+        location: a file, relative to the file of the caller; or a URL.
         operation: the operation whose response is converted, with the path to an inner element:
             ``ListOrders/orders/order``.
         type: a type of the WSDL, such as ``Order``, instead of an operation.
@@ -72,7 +72,7 @@ def wsdl(
         allow_remote: as in ``xsd``.
     """
     if sum(map(bool, (operation, type, element))) != 1:
-        raise SchemaError("expected one of operation, type and element", os.fspath(place))
+        raise SchemaError("expected one of operation, type and element", os.fspath(location))
 
     def convert(definitions: Definitions, path: str, stream: str) -> dict[str, Any]:
         nodes = described(definitions, path)
@@ -84,16 +84,16 @@ def wsdl(
         name, *way = operation.split("/")
         return _object(_inside(answer_of(converter, definitions, nodes, name), way, name), operation)
 
-    return _source(place, allow_remote, convert)
+    return _source(location, allow_remote, convert)
 
 
 def _source(
-    place: str | os.PathLike[str],
+    location: str | os.PathLike[str],
     allow_remote: bool | None,
     convert: Callable[[Definitions, str, str], dict[str, Any]],
 ) -> SchemaSource:
-    """Return a source that reads the definitions at a place, and converts those of a stream."""
-    given = os.fspath(place)
+    """Return a source that reads the definitions at a location, and converts those of a stream."""
+    given = os.fspath(location)
     path = given if is_remote(given) else relative_to_caller(given)
     is_allowed = is_remote(path) if allow_remote is None else allow_remote
 
@@ -112,23 +112,23 @@ def _type(converter: XsdConverter, definitions: Definitions, name: str) -> dict[
 
 def described(definitions: Definitions, path: str) -> list[XmlNode]:
     """Add the schemas of a WSDL and of its imports. Return their other definitions."""
-    places, found = [path], []
-    for place in places:
-        root, url = definitions.open(place)
-        if root.tag == f"{{{XSD}}}schema" and place != path:
+    locations, nodes = [path], []
+    for location in locations:
+        root, url = definitions.open(location)
+        if root.tag == f"{{{XSD}}}schema" and location != path:
             definitions.add(root, url)
             continue
         if root.tag != f"{{{_WSDL}}}definitions":
-            raise SchemaError(f"expected a WSDL 1.1; found {local(root.tag)}", place)
-        found += list(root)
+            raise SchemaError(f"expected a WSDL 1.1; found {local(root.tag)}", location)
+        nodes += list(root)
         for node in root:
             if local(node.tag) == "import" and node.get("location"):
                 other = definitions.seen_from(url, node)
-                places += [other] if other and other not in places else []
+                locations += [other] if other and other not in locations else []
         for schema in root.iter("schema"):
             if schema.tag == f"{{{XSD}}}schema":
                 definitions.add(schema, url)
-    return found
+    return nodes
 
 
 def answer_of(
@@ -167,18 +167,18 @@ def _element(converter: XsdConverter, definitions: Definitions, wanted: str, is_
             return converter.named(_name(definitions, ("complexType",), name))
         if len(known) == 1:
             return converter.element(next(iter(known.values())))
-    found = definitions.find("element", _name(definitions, ("element",), name))
-    return _inside(converter.element(found), way, name)
+    declaration = definitions.find("element", _name(definitions, ("element",), name))
+    return _inside(converter.element(declaration), way, name)
 
 
 def _name(definitions: Definitions, kinds: tuple[str, ...], wanted: str) -> str:
     """Return the qualified name for a local name or a ``{namespace}name``."""
     known = [name for kind in kinds for name in definitions.tables[kind]]
-    found = [name for name in known if wanted in (name, local(name))]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise SchemaError(f"{wanted!r} is ambiguous; use one of {', '.join(found)}")
+    matches = [name for name in known if wanted in (name, local(name))]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        raise SchemaError(f"{wanted!r} is ambiguous; use one of {', '.join(matches)}")
     there = ", ".join(sorted(map(local, known)))[:300]
     raise SchemaError(f"there is no {' or '.join(kinds)} {wanted!r}; there are {there or 'none'}")
 

@@ -67,14 +67,14 @@ def from_xml(element: Any, schema: Mapping[str, Any]) -> Any:
         key = local(child.tag)
         inner = properties.get(key, {})
         is_list = "array" in types_of(inner) and LIST not in inner
-        found = from_xml(child, inner.get("items", {}) if is_list else inner)
+        item = from_xml(child, inner.get("items", {}) if is_list else inner)
         repeated[key] = repeated.get(key, 0) + 1
         if is_list or repeated[key] > 2:
-            record.setdefault(key, []).append(found)
+            record.setdefault(key, []).append(item)
         elif repeated[key] == 2:
-            record[key] = [record[key], found]
+            record[key] = [record[key], item]
         else:
-            record[key] = found
+            record[key] = item
     if TEXT in properties:
         record[TEXT] = scalar(_text(element), properties[TEXT])
     elif not properties and not children and (element.text or "").strip():
@@ -84,12 +84,12 @@ def from_xml(element: Any, schema: Mapping[str, Any]) -> Any:
 
 def _first_that_fits(element: Any, schemas: list[dict[str, Any]], is_object: bool) -> Any:
     """Convert an element with the first schema that matches: one name can have several schemas, by namespace."""
-    found: Any = None
+    value: Any = None
     for schema in sorted(schemas, key=lambda schema: ("object" in types_of(schema)) != is_object):
-        found = from_xml(element, schema)
-        if _KINDS.get(type(found), "") in (*types_of(schema), ""):
+        value = from_xml(element, schema)
+        if _KINDS.get(type(value), "") in (*types_of(schema), ""):
             break
-    return found
+    return value
 
 
 def _text(element: Any) -> str:

@@ -123,8 +123,8 @@ def test_a_wsdl_in_two_files(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes((DATA / name).read_bytes())
     (tmp_path / "types.wsdl").write_text(f"{head}{text[begin:end]}</wsdl:definitions>")
     (tmp_path / "main.wsdl").write_text(f'{head}<wsdl:import namespace="x" location="types.wsdl"/>{text[end:]}')
-    found = wsdl(tmp_path / "main.wsdl", operation="ListOrders")(None, "x")
-    assert found == wsdl(DATA / "orders.wsdl", operation="ListOrders")(None, "x")
+    schema = wsdl(tmp_path / "main.wsdl", operation="ListOrders")(None, "x")
+    assert schema == wsdl(DATA / "orders.wsdl", operation="ListOrders")(None, "x")
 
 
 _KEY = (
@@ -258,7 +258,7 @@ def test_types_that_double_with_each_step_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "last"),
+    ("step", "last"),
     [
         (
             '<xs:group name="T{0}"><xs:sequence><xs:group ref="T{1}"/><xs:group ref="T{1}"/></xs:sequence></xs:group>',
@@ -276,8 +276,8 @@ def test_types_that_double_with_each_step_are_refused(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_groups_that_double_with_each_step_are_refused(tmp_path: Path, one: str, last: str) -> None:
-    path = _written(tmp_path, "".join(one.format(n, n + 1) for n in range(30)) + last)
+def test_groups_that_double_with_each_step_are_refused(tmp_path: Path, step: str, last: str) -> None:
+    path = _written(tmp_path, "".join(step.format(n, n + 1) for n in range(30)) + last)
     with pytest.raises(SchemaError, match="has more than 100000 parts"):
         xsd(path, type="R")(None, "x")
 
@@ -299,15 +299,15 @@ def server() -> Iterator[str]:
         def log_message(self, *said: Any) -> None:
             return
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as made:
-        Thread(target=made.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{made.server_port}"
-        made.shutdown()
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http_server:
+        Thread(target=http_server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{http_server.server_port}"
+        http_server.shutdown()
 
 
 def test_a_schema_at_a_web_address_is_fetched_with_those_that_it_includes(server: str, tmp_path: Path) -> None:
-    found = xsd(f"{server}/a/main.xsd", element="a")(None, "x")
-    assert list(found["properties"]) == ["b"]
+    schema = xsd(f"{server}/a/main.xsd", element="a")(None, "x")
+    assert list(schema["properties"]) == ["b"]
     with pytest.raises(
         SchemaError, match="includes 'file:///etc/hostname', line 1, which is neither a relative path nor an http URL"
     ):
@@ -315,7 +315,7 @@ def test_a_schema_at_a_web_address_is_fetched_with_those_that_it_includes(server
     path = _written(tmp_path, f'<xs:include schemaLocation="{server}/part.xsd"/><xs:element name="a" type="T"/>')
     with pytest.raises(SchemaError, match=r"no complexType T is declared.*not fetched"):
         xsd(path, element="a")(None, "x")
-    assert xsd(path, element="a", allow_remote=True)(None, "x") == found
+    assert xsd(path, element="a", allow_remote=True)(None, "x") == schema
 
 
 # Built-in types and facets: whatever the oracle takes, the schema takes.
@@ -413,10 +413,10 @@ def _particle(draw: Any, depth: int) -> tuple[str, list[str]]:
         return f'<xs:element name="{name}" type="{kind}" {occurs}/>', [inner] * times
     parts = draw(st.lists(_particle(depth - 1), min_size=1, max_size=3))
     if draw(st.booleans()):
-        found = [part for _ in range(times) for _, taken in parts for part in taken]
-        return f"<xs:sequence {occurs}>{''.join(said for said, _ in parts)}</xs:sequence>", found
-    found = [part for _ in range(times) for part in draw(st.sampled_from(parts))[1]]
-    return f"<xs:choice {occurs}>{''.join(said for said, _ in parts)}</xs:choice>", found
+        elements = [part for _ in range(times) for _, taken in parts for part in taken]
+        return f"<xs:sequence {occurs}>{''.join(said for said, _ in parts)}</xs:sequence>", elements
+    elements = [part for _ in range(times) for part in draw(st.sampled_from(parts))[1]]
+    return f"<xs:choice {occurs}>{''.join(said for said, _ in parts)}</xs:choice>", elements
 
 
 @settings(max_examples=100, deadline=None)
@@ -434,8 +434,8 @@ def test_what_a_content_model_takes_is_a_valid_record(tmp_path_factory: pytest.T
     assert _is_valid(record, schema), (record, schema)
     counts = {name: sum(element.startswith(f"<{name}>") for element in elements) for name in "abc"}
     for name, count in counts.items():
-        found = record.get(name, [])
-        assert (len(found) if isinstance(found, list) else 1) == count
+        values = record.get(name, [])
+        assert (len(values) if isinstance(values, list) else 1) == count
 
 
 @pytest.mark.parametrize(
@@ -484,20 +484,20 @@ def test_an_xml_schema_with_one_piece_out_of_place(tmp_path_factory: Any, data: 
     text = ORDERS
     for _ in range(data.draw(st.integers(1, 2))):
         old, new = data.draw(st.sampled_from(TOKENS)), data.draw(st.sampled_from([*TOKENS, "", "&x;", '"-1"', "<"]))
-        places = [found.start() for found in re.finditer(re.escape(old), text)]
+        places = [match.start() for match in re.finditer(re.escape(old), text)]
         if places:
             at = data.draw(st.sampled_from(places))
             text = text[:at] + new + text[at + len(old) :]
     path = folder / "changed.xsd"
     path.write_text(text)
     try:
-        found = xsd(path, element="orders")(None, "x")
+        schema = xsd(path, element="orders")(None, "x")
     except SchemaError as error:
         reason = str(error)
     else:
         reason = "none"
-        check(found)
-        assert isinstance(from_xml((DATA / "orders.xml").read_bytes(), found), dict)
+        check(schema)
+        assert isinstance(from_xml((DATA / "orders.xml").read_bytes(), schema), dict)
     assert len(reason.splitlines()) == 1
 
 
