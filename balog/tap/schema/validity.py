@@ -92,7 +92,7 @@ def _validators() -> list[Any]:
     """Return the validators of schemas by draft, the latest first."""
     import jsonschema_rs  # imported for the first schema
 
-    return [jsonschema_rs.validator_for({"$schema": draft, "$ref": draft}) for draft in _DRAFTS]
+    return [jsonschema_rs.validator_for({"$schema": draft, "$ref": draft}, validate_formats=False) for draft in _DRAFTS]
 
 
 def _reason(error: Any) -> str:
