@@ -55,6 +55,8 @@ def events_in(spool):
     numbers = []
     for path in segments(spool):
         while (part := Segment.adopt(path)) is None:  # a closed dispatcher's thread ends its last attempt
+            if not path.exists():  # by which the file was removed
+                return events_in(spool)
             time.sleep(0.01)
         numbers += [decode(line).payload["n"] for line in part.read(10**9, 10**9)[0]]
         part.release()

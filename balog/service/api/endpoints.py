@@ -38,9 +38,9 @@ def principal_of(service: ServiceContext, authorization: str) -> TokenEntry:
 
 
 def json_response(content: Any, status: int = 200) -> Response:
-    """Return an answer in JSON that no cache keeps."""
+    """Return an answer in JSON, one line, that no cache keeps."""
     headers = {"Cache-Control": "no-store"}
-    return Response(msgspec.json.encode(content), status, headers, media_type="application/json")
+    return Response(msgspec.json.encode(content) + b"\n", status, headers, media_type="application/json")
 
 
 def error_response(error: ApiError) -> Response:
