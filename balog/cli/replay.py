@@ -87,7 +87,7 @@ def command(
     plans = [plan(backlog, newer) for backlog in backlogs if backlog.events or (with_dead and backlog.dead_letters)]
     if with_dead:
         for chosen in plans:
-            chosen.backlog.events += _redrive(chosen.backlog)
+            _redrive(chosen.backlog)
     with StopSignals() as stop:
         code = _send(spool, plans, stop.came)
         for backlog in backlogs:
@@ -148,12 +148,11 @@ def _sinks(path: str | None) -> Sequence[SinkConfig] | None:
     return configs.load(path, BrokerConfig).sinks
 
 
-def _redrive(backlog: Backlog) -> int:
+def _redrive(backlog: Backlog) -> None:
     try:
-        return redrive(backlog)
+        redrive(backlog)
     except OSError as error:
         _report(f"{backlog.name}: its dead letters stay: {error.strerror or error}")
-        return 0
 
 
 def _send(spool: Path, plans: Sequence[Plan], should_stop: Callable[[], bool]) -> int:

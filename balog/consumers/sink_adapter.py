@@ -12,9 +12,8 @@ from balog.common.backoff import BackoffSequence
 from balog.common.errors import ConfigError, MissingExtraError, complain
 from balog.consumers.outcomes import Halt, PartialFailure, Reject, Retry
 from balog.consumers.running.exit_callbacks import at_end
-from balog.delivery.attempt import AttemptOutcome, attempt, reason_of
-from balog.delivery.connection import SinkConnection
-from balog.delivery.notices import SinkHealth, ThrottledNotices
+from balog.delivery.attempt import AttemptOutcome, SinkConnection, SinkHealth, attempt, reason_of
+from balog.delivery.notices import ThrottledNotices
 from balog.delivery.stats import SinkStats
 from balog.event import Event, encode
 from balog.event.batches import split

@@ -47,10 +47,14 @@ class SinkDeadLetters:
     Args:
         has_room: returns whether so many more bytes may be written.
         prepare: creates the sink's folder before the first dead letter is written.
+
+    Attributes:
+        has_any: whether a dead letter was added.
     """
 
     def __init__(self, folder: Path, has_room: Callable[[int], bool], prepare: Callable[[], None]) -> None:
         self.folder = folder
+        self.has_any = False
         self._has_room = has_room
         self._prepare = prepare
         self._file: LinesFile | None = None
@@ -78,6 +82,7 @@ class SinkDeadLetters:
                     self._file.remove()
                 self._file = None
             raise
+        self.has_any = True
         return True
 
     def release(self) -> None:

@@ -82,12 +82,12 @@ class Dispatcher:
 
         It never passes an event that was dropped.
         """
-        return self._least(lambda worker: worker.state.durable)
+        return self._least(lambda worker: worker.queue.durable)
 
     @property
     def settled(self) -> int:
         """The number up to which no further attempt helps: every event is safe, or its sink has refused it for good."""
-        return self._least(lambda worker: worker.state.settled)
+        return self._least(lambda worker: worker.queue.settled)
 
     def _least(self, number: Callable[[SinkWorker], int]) -> int:
         return min([self._position, *map(number, self._workers)])

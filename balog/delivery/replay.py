@@ -88,19 +88,20 @@ def _is_of_sink(folder: Path) -> bool:
 
 def read_backlog(folder: Path) -> Backlog:
     """Return the backlog in the folder of one sink, without changing it."""
-    backlog = Backlog(folder=folder, name=folder.name)
+    sink, problem = None, ""
     try:
-        backlog.sink = msgspec.json.decode((folder / "sink.json").read_bytes(), type=SpooledSink)
-        backlog.name = backlog.sink.name
+        sink = msgspec.json.decode((folder / "sink.json").read_bytes(), type=SpooledSink)
     except OSError as error:
-        backlog.problem = f"{folder / 'sink.json'}: {error.strerror}"
+        problem = f"{folder / 'sink.json'}: {error.strerror}"
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        backlog.problem = f"{folder / 'sink.json'}: {error}"
+        problem = f"{folder / 'sink.json'}: {error}"
+    events = size = held = dead_letters = 0
+    oldest = None
     for path in sorted(folder.glob("*.jsonl")):
         try:
             inspected = Segment.inspect(path)
         except OSError as error:
-            backlog.problem = backlog.problem or f"{path}: {error.strerror or error}"
+            problem = problem or f"{path}: {error.strerror or error}"
             continue
         if inspected is None:
             continue
@@ -108,15 +109,25 @@ def read_backlog(folder: Path) -> Backlog:
         with suppress(OSError, EventError):
             lines, _ = segment.read(1, 1)
             first = decode(lines[0]).header.timestamp if lines else None
-            backlog.oldest = min((at for at in (backlog.oldest, first) if at), default=None)
-        backlog.held += segment.waiting if is_held else 0
-        backlog.events += 0 if is_held else segment.waiting
-        backlog.bytes += segment.size - segment.position
+            oldest = min((at for at in (oldest, first) if at), default=None)
+        held += segment.waiting if is_held else 0
+        events += 0 if is_held else segment.waiting
+        size += segment.size - segment.position
         segment.release()
     for path in sorted(folder.glob("dead/*.jsonl")):
         with suppress(OSError):
-            backlog.dead_letters += path.read_bytes().count(b"\n")
-    return backlog
+            dead_letters += path.read_bytes().count(b"\n")
+    return Backlog(
+        folder=folder,
+        name=sink.name if sink is not None else folder.name,
+        sink=sink,
+        problem=problem,
+        events=events,
+        bytes=size,
+        oldest=oldest,
+        dead_letters=dead_letters,
+        held=held,
+    )
 
 
 def redrive(backlog: Backlog) -> int:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from balog.common.storage.local_files import create_locked, is_at, lock, sync, sync_folder, unlock
 from balog.event import new_id
@@ -209,6 +209,14 @@ class Segment(LinesFile):
             lines += chunk.count(b"\n")
             at += len(chunk)
         return lines
+
+
+class SpoolRange(NamedTuple):
+    """The place of a batch on disk: the next ``events`` events of a segment, up to the offset ``end``."""
+
+    segment: Segment
+    end: int
+    events: int
 
 
 def _joined(lines: Sequence[bytes]) -> Iterator[bytes]:

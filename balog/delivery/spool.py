@@ -165,6 +165,11 @@ class SinkSpool:
         """How many events wait in the segments that this process holds."""
         return sum(segment.waiting for segment in tuple(self.own)) + (self.adopted.waiting if self.adopted else 0)
 
+    def own_events(self) -> tuple[int, int]:
+        """Return how many events wait in the segments that this process created, and their bytes."""
+        segments = tuple(self.own)
+        return sum(each.waiting for each in segments), sum(each.size - each.position for each in segments)
+
     def append(self, bodies: Sequence[bytes], in_use: Segment | None) -> tuple[int, str]:
         """Add events after the last one.
 
@@ -251,6 +256,8 @@ class SinkSpool:
 
     def set_aside(self, segment: Segment) -> None:
         """Release a segment that can't be read, and keep its file."""
+        if segment is self.adopted:
+            self.adopted_events -= segment.waiting
         segment.release()
         self._take_out(segment)
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from balog.common.errors import EventError
 from balog.delivery.attempt import AttemptOutcome
 from balog.delivery.dead_letters import SinkDeadLetter
-from balog.delivery.event_queue import NO_EVENT, Entry
+from balog.delivery.event_queue import EventQueue, InFlightBatch
 from balog.delivery.notices import ThrottledNotices
-from balog.delivery.segment import Segment
+from balog.delivery.segment import Segment, SpoolRange
 from balog.delivery.spool import FULL, SinkSpool
 from balog.delivery.sync_window import SyncWindow
-from balog.delivery.worker_state import InFlightBatch, SpoolRange, WorkerState
 from balog.event import decode
 from balog.sinks.base import Batching, Delivery
 
@@ -29,7 +29,7 @@ class Spooler:
         on_progress: called after events became durable.
 
     Attributes:
-        spool: the sink's part of the spool; used only while ``state.disk`` is held.
+        spool: the sink's part of the spool; used only while ``queue.disk`` is held.
         error: why the last write failed: ``FULL``, or the disk's error; "" if it succeeded.
         adopt_at: when to look next for segments that a dead broker left, by the monotonic clock.
     """
@@ -38,7 +38,7 @@ class Spooler:
         self,
         sink: str,
         spool: SinkSpool,
-        state: WorkerState,
+        queue: EventQueue,
         batching: Batching,
         notices: ThrottledNotices,
         on_progress: Callable[[], None],
@@ -47,7 +47,7 @@ class Spooler:
         self.error = ""
         self.adopt_at = 0.0
         self._sink = sink
-        self._state = state
+        self._queue = queue
         self._batching = batching
         self._notices = notices
         self._on_progress = on_progress
@@ -63,65 +63,47 @@ class Spooler:
 
         Nothing is written for a second after a write failed.
         """
-        state, now = self._state, time.monotonic()
-        with state.changed:
-            first, due = state.first_in_memory(), self._window.due(now, state.last_number)
-            is_due = first <= due or is_urgent or state.queue.is_spill_due
-            if state.has_ended or first == NO_EVENT or not is_due or now < self._retry_at:
+        queue, now = self._queue, time.monotonic()
+        with queue.lock:
+            due = self._window.due(now, queue.last_number)
+            if queue.has_ended or now < self._retry_at or not queue.is_spill_due(due, is_urgent):
                 return
         self.spill()
 
     def spill(self) -> None:
         """Move the batch in flight and then the queue to disk, as far as the disk takes them."""
-        state = self._state
-        with state.disk:
-            with state.changed:
-                if state.has_ended or self._is_spilling:  # a signal handler that logs interrupts its own thread here
+        queue = self._queue
+        with queue.disk:
+            with queue.lock:
+                if queue.has_ended or self._is_spilling:  # a signal handler that logs interrupts its own thread here
                     return
                 self._is_spilling = True
-                state.begin_change(self.events_on_disk())
-                batch = state.batch
-                moving = state.queue.begin_move()
+                batch = queue.batch
+                moving = queue.begin_move()
             written, error = 0, ""
             try:
-                if batch is not None and batch.on_disk is None:
-                    error = self._write_batch(batch)
+                in_use = batch.on_disk.segment if batch is not None and batch.on_disk is not None else None
+                if batch is not None and in_use is None:
+                    in_use = self.spool.put_first([body for _, body in batch.entries])
+                    if in_use is not None:
+                        queue.move_batch(SpoolRange(in_use, in_use.size, len(batch.entries)))
+                    else:
+                        error = FULL
                 if moving and not error:
-                    in_use = batch.on_disk.segment if batch is not None and batch.on_disk is not None else None
                     written, error = self.spool.append([body for _, body in moving], in_use)
             except OSError as refusal:
                 error = refusal.strerror or str(refusal)
             finally:
-                is_running = self._end_spill(written, error)
+                with queue.lock:
+                    self._is_spilling = False
+                    is_running = queue.end_move(written)
+                    if is_running:
+                        self._retry_at = time.monotonic() + _RETRY_SECONDS if error else 0.0
+                        self.error = error
             if not is_running:  # the worker did not wait for a slow disk
                 return
         self._notify(error)
         self._on_progress()
-
-    def _write_batch(self, batch: InFlightBatch) -> str:
-        segment = self.spool.put_first([body for _, body in batch.entries])
-        if segment is None:
-            return FULL
-        with self._state.changed:
-            batch.on_disk = SpoolRange(segment, segment.size, len(batch.entries))
-            # Otherwise a batch as large as the queue's limit would keep all other events from the disk.
-            self._state.queue.memory -= batch.bytes
-            batch.bytes = 0
-        return ""
-
-    def _end_spill(self, written: int, error: str) -> bool:
-        """Update the queue after a write. Return False if the worker has ended meanwhile."""
-        state = self._state
-        with state.changed:
-            self._is_spilling = False
-            if not state.end_change():
-                return False
-            state.queue.end_move(written)
-            self._retry_at = time.monotonic() + _RETRY_SECONDS if error else 0.0
-            self.error = error
-            state.progress += 1
-            state.changed.notify_all()
-            return True
 
     def _notify(self, error: str) -> None:
         name = self.spool.spool.name
@@ -134,22 +116,21 @@ class Spooler:
 
     def adopt(self) -> None:
         """Adopt the next segment that a dead broker left, if it is time to look for one."""
-        spool, state = self.spool, self._state
+        spool, queue = self.spool, self._queue
         if spool.adopted or time.monotonic() < self.adopt_at:
             return
-        with state.disk:
-            is_found = not state.has_ended and spool.adopt()
-            with state.changed:
-                self.adopt_at = 0.0 if is_found else time.monotonic() + _ADOPT_SECONDS
+        with queue.disk:
+            is_found = not queue.has_ended and spool.adopt()
+            self.adopt_at = 0.0 if is_found else time.monotonic() + _ADOPT_SECONDS
 
     def next_segment(self) -> Segment | None:
         """Return the segment of the next batch; None if the queue has it.
 
         Events of this worker alternate with those that were adopted, so that neither delays the other.
         """
-        spool, queue = self.spool, self._state.queue
+        spool, queue = self.spool, self._queue
         has_own = bool(spool.own or queue.entries)
-        if spool.adopted and (not has_own or (self._was_own_last and self._state.deadline is None)):
+        if spool.adopted and (not has_own or (self._was_own_last and queue.deadline is None)):
             self._was_own_last = False
             return spool.adopted
         self._was_own_last = True
@@ -162,88 +143,80 @@ class Spooler:
     def _is_batch_across(self) -> bool:
         """Return whether the next batch begins on disk and ends in a queue that holds little more than the rest."""
         most = self._batching.events
-        return self.events_waiting()[0] < most and len(self._state.queue.entries) <= most
+        return self.spool.own_events()[0] < most and len(self._queue.entries) <= most
 
     def read(self, segment: Segment) -> InFlightBatch | None:
         """Read the next batch of a segment and put it in flight; None if the segment can't be read."""
-        state = self._state
+        queue = self._queue
         try:
             bodies, end = segment.read(self._batching.events, self._batching.bytes)
         except OSError as error:
             self._notices.send_once(f"{segment.path} can't be read and is left alone: {error.strerror or error}")
-            with state.changed:
+            with queue.lock:
                 if segment is self.spool.adopted:
-                    self.spool.adopted_events -= segment.waiting
                     self.adopt_at = time.monotonic() + _ADOPT_SECONDS
                 else:
-                    state.drop(segment.waiting)
+                    queue.drop(segment.waiting)
                 self.spool.set_aside(segment)
             return None
         deliveries, damaged = _decoded(bodies)
         is_kept = not damaged or self._keep(
             [SinkDeadLetter.new(self._sink, "no event: a damaged line", line, is_event=False) for line in damaged]
         )
-        with state.changed:
-            if is_kept:
-                state.stats.dead += len(damaged)
-            else:
-                state.drop(len(damaged))
-            if not deliveries:  # if there are no lines at all, the first one counted events that do not exist
+        batch = None
+        if deliveries:
+            on_disk = SpoolRange(segment, end, len(bodies))
+            batch = InFlightBatch([(0, body) for _, body in deliveries], 0, on_disk, deliveries)
+        with queue.lock:
+            if not is_kept:
+                queue.drop(len(damaged))
+            queue.take_spooled(batch, len(damaged) if is_kept else 0)
+            if batch is None:  # if there are no lines at all, the first one counted events that do not exist
                 done = (end, len(bodies)) if bodies else (segment.size, segment.waiting)
                 self.spool.advance(segment, *done)
-                return None
-            entries = [(0, body) for _, body in deliveries]
-            state.batch = InFlightBatch(entries, 0, SpoolRange(segment, end, len(bodies)), deliveries)
-            return state.batch
+        return batch
 
-    def keep_dead_letters(self, batch: InFlightBatch, outcome: AttemptOutcome) -> bool:
-        """Write the events that the sink refused for good to the dead letters. Return False if that fails."""
-        return self._keep(
-            [SinkDeadLetter.new(self._sink, why, batch.entries[n][1]) for n, why in sorted(outcome.dead.items())]
-        )
+    def settle(self, outcome: AttemptOutcome) -> bool:
+        """Remove from disk what the sink took or refused of the batch in flight, and keep its dead letters.
+
+        Without room to write the rest to a segment of its own, the whole batch may be delivered again.
+
+        Returns:
+            Whether the dead letters are on disk.
+        """
+        queue = self._queue
+        with queue.lock:
+            batch = queue.batch
+            if batch is None:  # the worker has ended
+                return False
+            queue.begin_change()
+        dead_letters = [
+            SinkDeadLetter.new(self._sink, why, batch.entries[n][1]) for n, why in sorted(outcome.dead.items())
+        ]
+        are_dead_kept = not dead_letters or self._keep(dead_letters)
+        on_disk = batch.on_disk
+        if on_disk is not None and len(outcome.left) < len(batch.entries):
+            if not outcome.left:
+                self.spool.advance(*on_disk)
+            else:
+                with suppress(OSError):
+                    bodies = [batch.entries[index][1] for index in outcome.left]
+                    segment = self.spool.put_first(bodies, after=on_disk.segment)
+                    if segment is not None:
+                        queue.move_batch(SpoolRange(segment, segment.size, len(bodies)))
+                        self.spool.advance(*on_disk)
+        return are_dead_kept
 
     def _keep(self, dead_letters: Sequence[SinkDeadLetter]) -> bool:
         spool = self.spool
         try:
             if spool.dead.add(dead_letters):
-                self._state.stats.dead_letters = str(spool.dead.folder)
                 return True
             reason = " is full"
         except OSError as error:
             reason = f": {error.strerror or error}"
         self._notices.send_once(f"spool {spool.spool.name}{reason}; dead letters are counted and not kept")
         return False
-
-    def settle(self, batch: InFlightBatch, left: list[Entry]) -> None:
-        """Remove from disk the events of a batch that need not be delivered again.
-
-        Without room to write ``left`` to a segment of its own, the whole batch may be delivered again.
-        """
-        on_disk = batch.on_disk
-        if on_disk is None or len(left) == len(batch.entries):
-            return
-        if left:
-            try:
-                segment = self.spool.put_first([body for _, body in left], after=on_disk.segment)
-            except OSError:
-                return
-            if segment is None:
-                return
-            batch.on_disk = SpoolRange(segment, segment.size, len(left))
-        self.spool.advance(*on_disk)
-
-    # Counts
-
-    def events_waiting(self) -> tuple[int, int]:
-        """Return how many events wait in the worker's own segments, and their bytes."""
-        segments = tuple(self.spool.own)
-        return sum(each.waiting for each in segments), sum(each.size - each.position for each in segments)
-
-    def events_on_disk(self) -> int:
-        """Count the events of this process on disk, without those of the batch in flight that are settled."""
-        batch = self._state.batch
-        settled = batch.on_disk.events - len(batch.entries) if batch is not None and batch.on_disk is not None else 0
-        return self.spool.waiting - settled
 
 
 def _decoded(bodies: Sequence[bytes]) -> tuple[list[Delivery], list[bytes]]:

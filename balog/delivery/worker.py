@@ -16,14 +16,12 @@ import msgspec
 
 from balog.common.backoff import BackoffSequence
 from balog.common.errors import ConfigError
-from balog.delivery.attempt import AttemptOutcome, reason_of
-from balog.delivery.connection import NEVER, SinkConnection
-from balog.delivery.event_queue import ENTRY_BYTES
-from balog.delivery.notices import SinkHealth, ThrottledNotices
+from balog.delivery.attempt import NEVER, AttemptOutcome, SinkConnection, SinkHealth, reason_of
+from balog.delivery.event_queue import NO_EVENT, EventQueue, InFlightBatch
+from balog.delivery.notices import ThrottledNotices
 from balog.delivery.spool import SinkSpool
 from balog.delivery.spooler import Spooler
 from balog.delivery.stats import SinkStats
-from balog.delivery.worker_state import InFlightBatch, WorkerState
 from balog.filters import Expression
 from balog.sinks.base import Delivery, SinkConfig, SinkOptions
 
@@ -51,7 +49,7 @@ class SinkWorker:
         on_progress: called after events became durable.
 
     Attributes:
-        state: which events are safe, and where all others are.
+        queue: the events that are not delivered yet, and which ones are safe.
 
     Raises:
         ConfigError: the sink can't be built, or ``where`` is not an expression; ``path`` is the field.
@@ -75,20 +73,17 @@ class SinkWorker:
         self._notices = ThrottledNotices(self.name, notify)
         self._health = SinkHealth(self._notices)
         self._connection = SinkConnection(config, self._health)
-        self._batching = config.batch
+        batching = config.batch
         if spool is not None:  # a batch must fit into a small spool, or no event after it would be spooled
-            most = min(config.batch.bytes, spool.spool.max_bytes // _BATCHES_PER_SPOOL)
-            self._batching = msgspec.structs.replace(config.batch, bytes=most)
-        self._full_events, self._full_bytes = self._batching.events, self._batching.bytes
-        self.state = WorkerState(spool.spool.name if spool else "")
-        self._lock, self._changed, self._queue = self.state.lock, self.state.changed, self.state.queue
-        self._spooler = (
-            Spooler(self.name, spool, self.state, self._batching, self._notices, on_progress) if spool else None
-        )
+            most = min(batching.bytes, spool.spool.max_bytes // _BATCHES_PER_SPOOL)
+            batching = msgspec.structs.replace(batching, bytes=most)
+        self.queue = EventQueue(batching, spool, GRACE - 0.1, on_pressure)
+        self._lock, self._changed = self.queue.lock, self.queue.changed
+        self._spooler = Spooler(self.name, spool, self.queue, batching, self._notices, on_progress) if spool else None
+        self._refused = f"refused events are kept in {spool.dead.folder}" if spool else "not delivered"
         self._put_timeout = put_timeout
-        self._on_pressure = on_pressure
         self._on_progress = on_progress
-        self._put = 0
+        self._put = self._retries = 0
         self._thread = threading.Thread(target=self._run, name=f"balog sink {self.name}", daemon=True)
 
     def start(self) -> None:
@@ -98,59 +93,33 @@ class SinkWorker:
     def put(self, delivery: Delivery, number: int) -> None:
         """Queue an event; each number is greater than the one before."""
         self._put += 1
-        state, queue = self.state, self._queue
         if (self._where is not None and not self._where.matches(delivery.event)) or (
             self._takes is not None and not self._takes(delivery.event)
         ):
-            state.stats.filtered += 1
-            state.last_number = number
+            self.queue.skip(number)
             return
-        body = delivery.body
-        size = len(body) + ENTRY_BYTES
-        is_pressing = False
         with self._lock:
-            if state.has_ended or (queue.memory + size > queue.limit and not self._wait_for_room(size)):
-                self._drop(number)
-            else:
-                waiting, filled = queue.append(number, body, size), queue.bytes
-                if waiting == 1:
-                    if self._spooler is None or not self._spooler.spool.own:
-                        queue.oldest_at = time.monotonic()
-                    self._changed.notify_all()
-                elif waiting == self._full_events or filled >= self._full_bytes > filled - size:
-                    self._changed.notify_all()
-                if self._spooler is not None:
-                    is_pressing = queue.memory >= queue.limit // 4 > queue.memory - size
-            state.last_number = number
-        if is_pressing:
-            self._on_pressure()
+            while not self.queue.append(number, delivery.body):
+                if not self._wait_for_room():
+                    self.queue.drop(1, number)
+                    if not self.queue.has_ended:
+                        self._notices.send_once("its queue is full, dropping events (counted) until it takes some")
+                    break
 
-    def _wait_for_room(self, size: int) -> bool:
-        """Wait until so many bytes fit into the queue, while the lock is held. Return False if that does not happen."""
-        state, queue, spooler = self.state, self._queue, self._spooler
-        while queue.memory + size > queue.limit and state.deadline is None and not state.has_ended:
-            can_spill = spooler is not None and not spooler.error
-            is_worth_waiting = self._put_timeout > 0 and (can_spill or not self._health.is_failing)
-            if not (is_worth_waiting and self._wait_for_progress(can_spill)):
-                return False
-        return not state.has_ended
-
-    def _wait_for_progress(self, can_spill: bool) -> bool:
+    def _wait_for_room(self) -> bool:
         """Wait until a batch was taken, failed or spooled. Return False if there is no point in waiting longer."""
-        state, began = self.state, time.monotonic()
-        progress = state.progress
+        queue, spooler, began = self.queue, self._spooler, time.monotonic()
+        can_spill = spooler is not None and not spooler.error
+        if queue.deadline is not None or self._put_timeout <= 0 or (self._health.is_failing and not can_spill):
+            return False
+        progress = queue.progress
         has_moved = self._changed.wait_for(
-            lambda: state.progress != progress or (self._health.is_failing and not can_spill),
+            lambda: queue.has_ended or queue.progress != progress or (self._health.is_failing and not can_spill),
             min(self._put_timeout, NO_PROGRESS_SECONDS),
         )
         # A sink without progress is not waited for again; a disk that stalls is.
         self._put_timeout = self._put_timeout - (time.monotonic() - began) if has_moved or can_spill else 0.0
-        return has_moved or (can_spill and self._put_timeout > 0)
-
-    def _drop(self, number: int) -> None:
-        self.state.drop(1, number)
-        if not self.state.has_ended:
-            self._notices.send_once("its queue is full, dropping events (counted) until it takes some")
+        return not queue.has_ended and (has_moved or (can_spill and self._put_timeout > 0))
 
     @property
     def is_running(self) -> bool:
@@ -159,32 +128,26 @@ class SinkWorker:
 
     def stats(self) -> SinkStats:
         """Return a copy of the counters."""
-        state, queue = self.state, self._queue
-        with self._changed:
-            stats = msgspec.structs.replace(state.stats, put=self._put)
-            stats.waiting = len(queue.entries) + len(queue.moving) + len(state.batch_in_memory())
-            stats.is_failing, stats.reason = self._health.is_failing, self._health.reason
-            if self._spooler is not None:
-                stats.adopted = self._spooler.spool.adopted_events
-                if not state.has_ended:
-                    stats.spooled = self._spooler.events_on_disk()
-            return stats
+        return msgspec.structs.replace(
+            self.queue.stats(),
+            put=self._put,
+            retries=self._retries,
+            is_failing=self._health.is_failing,
+            reason=self._health.reason,
+        )
 
     def drain(self, deadline: float) -> None:
         """Stop after the waiting events are delivered, or at a time of the monotonic clock. A later call may only
         bring the time forward.
         """
-        state = self.state
-        with self._changed:
-            state.deadline = deadline if state.deadline is None else min(deadline, state.deadline)
-            self._changed.notify_all()
+        self.queue.drain(deadline)
 
     def join(self) -> None:
         """Wait for the end that ``drain`` asked for. A sink that hangs is abandoned, and its events are spooled."""
         began = time.monotonic()
         while self._thread.is_alive():
-            until = self.state.deadline if self.state.deadline is not None else NEVER
-            if self._connection.is_opening and not self._queue.entries:
+            until = self.queue.deadline if self.queue.deadline is not None else NEVER
+            if self._connection.is_opening and not self.queue.entries:
                 until = min(until, began)  # no event waits for the sink to open
             self._thread.join(min(max(0.0, until + GRACE - time.monotonic()), 1.0))
             if time.monotonic() >= until + GRACE:
@@ -221,121 +184,52 @@ class SinkWorker:
 
     def _take(self) -> InFlightBatch | None:
         """Wait for a batch. Return None if there will be no more, or no time for one."""
+        queue, spooler, connection = self.queue, self._spooler, self._connection
         while True:
-            if time.monotonic() >= self._open_at():
-                self._connection.open_early()
-            if self._spooler is not None:
-                self._spooler.adopt()
-            with self._changed:
-                if not self._wait_for_work():
-                    return None
-            with self.state.disk:
-                if (batch := self._next_batch()) is not None:
-                    return batch
-
-    def _wait_for_work(self) -> bool:
-        state, spooler = self.state, self._spooler
-        while True:
-            now = time.monotonic()
-            if state.has_ended or self._is_over(now):
-                return False
-            if spooler is not None and spooler.spool.adopted:
-                return True
-            next_at = min(spooler.adopt_at if spooler is not None else NEVER, self._open_at())
-            if now >= next_at:
-                return True
-            timeout = next_at - now
-            if self._queue.entries or (spooler is not None and spooler.spool.own):
-                full_at = self._queue.oldest_at + self._batching.age
-                if state.deadline is not None or now >= full_at or self._health.is_failing or self._is_batch_full():
-                    return True
-                timeout = min(timeout, full_at - now)
-            elif state.deadline is not None and not self._queue.moving:
-                return False
-            self._changed.wait(None if timeout == NEVER else timeout)
-
-    def _open_at(self) -> float:
-        """Return when to open a sink early; a batch that waits opens it anyway."""
-        has_work = self._queue.entries or self.state.deadline is not None
-        return NEVER if has_work else self._connection.open_at
-
-    def _is_batch_full(self) -> bool:
-        events, size = len(self._queue.entries), self._queue.bytes
-        if self._spooler is not None:
-            spooled_events, spooled_bytes = self._spooler.events_waiting()
-            events, size = events + spooled_events, size + spooled_bytes
-        return events >= self._full_events or size >= self._full_bytes
-
-    def _is_over(self, now: float) -> bool:
-        deadline = self.state.deadline
-        return deadline is not None and now >= deadline + (0.0 if self._health.is_failing else GRACE - 0.1)
-
-    def _next_batch(self) -> InFlightBatch | None:
-        """Put the next batch in flight, from disk or else from the queue."""
-        if self._spooler is not None and (segment := self._spooler.next_segment()) is not None:
-            return self._spooler.read(segment)
-        with self._changed:
-            entries, size = self._queue.take(self._full_events, self._full_bytes)
-            if not entries:
+            if spooler is not None:
+                spooler.adopt()
+            adopt_at = spooler.adopt_at if spooler is not None else NEVER
+            if not queue.wait_for_batch(self._health.is_failing, adopt_at, connection.open_at):
                 return None
-            self.state.batch = InFlightBatch(entries, size)
-            return self.state.batch
+            if time.monotonic() >= connection.open_at and not queue.entries and queue.deadline is None:
+                connection.open_early()
+            with queue.disk:
+                segment = spooler.next_segment() if spooler is not None else None
+                batch = spooler.read(segment) if spooler is not None and segment is not None else queue.take()
+            if batch is not None:
+                return batch
 
     def _deliver(self, batch: InFlightBatch) -> bool:
         """Attempt to deliver a batch until the sink has taken or refused it. Return False when time is up."""
-        state = self.state
-        delays = BackoffSequence(self.config.retry.backoff())
+        queue, spooler = self.queue, self._spooler
+        delays: BackoffSequence | None = None
         deliveries = batch.deliveries or [Delivery(None, body) for _, body in batch.entries]
         while True:
             outcome = self._connection.deliver(deliveries)
-            self._note(outcome)
-            if not self._settle(batch, outcome):
+            self._health.note(outcome, self._refused)
+            if not self._settle(outcome):
                 return False
             if not outcome.left:
                 return True
             deliveries = [deliveries[index] for index in outcome.left]
-            if outcome.taken:
-                delays.reset()
-            if self._spooler is not None and batch.on_disk is None:
-                self._spooler.spill()
-            was_draining = state.deadline is not None
+            if delays is None or outcome.taken:
+                delays = BackoffSequence(self.config.retry.backoff())
+            in_flight = queue.batch
+            if spooler is not None and in_flight is not None and in_flight.on_disk is None:
+                spooler.spill()
+            was_draining = queue.deadline is not None
             if not self._pause(delays.next(), outcome.error.retry_after if outcome.error else None):
                 return False
-            state.stats.retries += 1
-            if state.deadline is not None and not was_draining:  # the last attempts follow each other quickly
+            self._retries += 1
+            if queue.deadline is not None and not was_draining:  # the last attempts follow each other quickly
                 delays.reset()
 
-    def _note(self, outcome: AttemptOutcome) -> None:
-        health = self._health
-        if outcome.error is None:
-            if outcome.taken:
-                health.recover()
-            return
-        if outcome.left or not outcome.taken:
-            health.fail(outcome.error, is_retried=bool(outcome.left))
-        else:
-            health.recover()
-            health.reason = reason_of(outcome.error)
-        folder = self._spooler.spool.dead.folder if self._spooler is not None else None
-        health.refuse(outcome, f"refused events are kept in {folder}" if folder else "not delivered")
-
-    def _settle(self, batch: InFlightBatch, outcome: AttemptOutcome) -> bool:
+    def _settle(self, outcome: AttemptOutcome) -> bool:
         """Account for the outcome of an attempt. Return False if the worker has abandoned the sink meanwhile."""
-        state, spooler = self.state, self._spooler
-        left = [batch.entries[index] for index in outcome.left]
-        with state.disk:
-            with self._changed:
-                if state.has_ended:
-                    return False
-                state.begin_change(self._events_on_disk())
-            are_dead_kept = not outcome.dead
-            if spooler is not None:
-                are_dead_kept = are_dead_kept or spooler.keep_dead_letters(batch, outcome)
-                spooler.settle(batch, left)
-            with self._changed:
-                if not state.end_change():  # the end did not wait for a slow disk and has counted the batch already
-                    return False
-                state.account(batch, outcome, left, are_dead_kept)
+        with self.queue.disk:
+            are_dead_kept = self._spooler.settle(outcome) if self._spooler is not None else not outcome.dead
+            if not self.queue.settle(outcome, are_dead_kept):
+                return False
         self._on_progress()
         return True
 
@@ -348,44 +242,39 @@ class SinkWorker:
         Returns:
             False if the deadline has passed, or will have before the other side wants to be asked.
         """
-        state = self.state
+        queue = self.queue
         end = time.monotonic() + max(seconds, asked or 0.0)
         with self._changed:
-            was_draining = state.deadline is not None
-            while not state.has_ended:
+            was_draining = queue.deadline is not None
+            while not queue.has_ended:
                 now = time.monotonic()
-                if state.deadline is not None and now < state.deadline and not was_draining and not asked:
+                if queue.deadline is not None and now < queue.deadline and not was_draining and not asked:
                     return True
-                if state.deadline is not None and end > state.deadline:
-                    if asked or now >= state.deadline:
+                if queue.deadline is not None and end > queue.deadline:
+                    if asked or now >= queue.deadline:
                         return False
-                    end = state.deadline
+                    end = queue.deadline
                 if now >= end:
                     return True
                 self._changed.wait(end - now)
             return False
 
-    def _events_on_disk(self) -> int:
-        return self._spooler.events_on_disk() if self._spooler is not None else 0
-
     def _end(self) -> None:
         """Stop for good. Events that are left go to the spool, or are lost."""
-        state, spooler = self.state, self._spooler
-        has_disk = state.disk.acquire(timeout=DISK_SECONDS)  # a disk may hang, too
+        queue, spooler = self.queue, self._spooler
+        has_disk = queue.disk.acquire(timeout=DISK_SECONDS)  # a disk may hang, too
         try:
             if has_disk and spooler is not None:
                 for _ in range(2):  # the second time for events that arrived during the first
-                    if self._queue.entries or state.batch_in_memory():
+                    if queue.first_in_memory() != NO_EVENT:
                         spooler.spill()
-            with self._changed:
-                if state.has_ended:
-                    return
-                state.end(self._events_on_disk())
+            if not queue.end():
+                return
             if has_disk and spooler is not None:
                 spooler.spool.release()
         finally:
             if has_disk:
-                state.disk.release()
+                queue.disk.release()
         self._on_progress()
 
 

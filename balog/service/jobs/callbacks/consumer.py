@@ -11,7 +11,8 @@ from balog.common.errors import BalogError, SinkError
 from balog.consumers import Engine, Hook, MessageConsumer, ReceivedEvent, Reject, Requeue
 from balog.consumers.monitoring.failures import FailureEvents
 from balog.consumers.routing import causes
-from balog.delivery.notices import SinkHealth, ThrottledNotices
+from balog.delivery.attempt import SinkHealth
+from balog.delivery.notices import ThrottledNotices
 from balog.event import Event
 from balog.service.document import Callback
 from balog.service.jobs.callbacks.breaker import Breaker
