@@ -11,17 +11,16 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Match, Route
 
+from balog.common.errors import BalogError
 from balog.delivery.notices import ThrottledNotices
 from balog.service.api import control_api, schemas_api
 from balog.service.api.bodies import ClientDisconnected, Receive
 from balog.service.api.context import ServiceContext
-from balog.service.api.endpoints import authorize, error_response, json_response
+from balog.service.api.endpoints import authorize, error_response, explain, json_response
 from balog.service.api.errors import ApiError
 from balog.service.api.events_api import EventsApi
 
@@ -49,10 +48,6 @@ class Application:
             *schemas_api.routes(service),
             *control_api.routes(service),
         ]
-        self._paths: dict[Any, str] = {route.endpoint: route.path for route in self._routes}
-        handlers: Any = {ApiError: self._api_error, HTTPException: self._http_error, Exception: self._failed}
-        self._inner = Starlette(routes=self._routes, exception_handlers=handlers)
-        self._inner.router.redirect_slashes = False  # a redirect is no answer in the one form
         self._notices = ThrottledNotices("defect", service.say)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -68,18 +63,19 @@ class Application:
         try:
             if self._service.tokens is None and scope["path"] not in _PROBES:
                 _check_is_local(scope)
-            status = await (self._post if is_events else self._dispatch)(scope, receive, answer)
+            if is_events:
+                status = await self._post(scope, receive, answer)
+            else:
+                response = await self._dispatch(scope, receive)
+                status = response.status_code
+                await response(scope, receive, answer)
         except ClientDisconnected:
             status = 0
-        except ApiError as error:
-            status = error.status
-            await error_response(error)(scope, receive, answer)
         except Exception as error:
-            status = 500
-            self._report(scope, error)
-            if is_events:  # Starlette has answered all other requests
-                await error_response(_INTERNAL_ERROR)(scope, receive, answer)
-        path = _EVENTS if is_events else self._paths.get(scope.get("endpoint"), "other")
+            response = self._explained(scope, error)
+            status = response.status_code
+            await response(scope, receive, answer)
+        path = _EVENTS if is_events else _path_of(scope, "other")
         self._service.metrics.count_request(path, status)
 
     async def _post(self, scope: Scope, receive: Receive, send: Send) -> int:
@@ -94,43 +90,40 @@ class Application:
         await send({"type": "http.response.body", "body": reply.body})
         return reply.status
 
-    async def _dispatch(self, scope: Scope, receive: Receive, send: Send) -> int:
-        status = 500
+    async def _dispatch(self, scope: Scope, receive: Receive) -> Response:
+        methods: set[str] = set()
+        for route in self._routes:
+            match, matched = route.matches(scope)
+            if match is not Match.NONE:
+                scope.update(matched, route=route)
+                methods |= route.methods or set()
+            if match is Match.FULL:
+                response: Response = await route.endpoint(Request(scope, receive))
+                return response
+        if methods:
+            raise ApiError(405, "not with this method", headers={"Allow": ", ".join(sorted(methods))})
+        raise ApiError(404, "there is no such path; see /openapi.json")
 
-        async def send_and_record(message: MutableMapping[str, Any]) -> None:
-            nonlocal status
-            status = message.get("status", status)
-            await send(message)
-
-        await self._inner(scope, receive, send_and_record)
-        return status
-
-    async def _api_error(self, request: Request, error: Any) -> Response:
-        return error_response(error)
-
-    async def _http_error(self, request: Request, error: Any) -> Response:
-        problem = {404: "there is no such path; see /openapi.json", 405: "not with this method"}
-        headers = dict(error.headers or {})
-        if error.status_code == 405:  # Starlette names only those of the first route of that path
-            allowed = {
-                method
-                for route in self._routes
-                if route.matches(request.scope)[0] != Match.NONE
-                for method in route.methods or ()
-            }
-            headers["Allow"] = ", ".join(sorted(allowed))
-        reason = problem.get(error.status_code, str(error.detail))
-        return error_response(ApiError(error.status_code, reason, headers=headers))
-
-    async def _failed(self, request: Request, error: Any) -> Response:
+    def _explained(self, scope: Scope, error: Exception) -> Response:
+        if isinstance(error, ApiError):
+            return error_response(error)
+        if isinstance(error, BalogError):
+            return json_response(*explain(error))
+        self._report(scope, error)
         return error_response(_INTERNAL_ERROR)
 
     def _report(self, scope: Scope, error: Exception) -> None:
         """Report the code location, never request data, each once."""
-        path = self._paths.get(scope.get("endpoint"), _EVENTS)
         frame = traceback.extract_tb(error.__traceback__)[-1]
-        line = f"{scope['method']} {path}: {type(error).__name__} at {Path(frame.filename).name}:{frame.lineno}"
+        fault = f"{type(error).__name__} at {Path(frame.filename).name}:{frame.lineno}"
+        line = f"{scope['method']} {_path_of(scope, _EVENTS)}: {fault}"
         self._notices.send_once(f"{line}, answered with 500; this is a defect of the service")
+
+
+def _path_of(scope: Scope, default: str) -> str:
+    """Return the path as the API names it, never an arbitrary one of a client."""
+    route = scope.get("route")
+    return default if route is None else str(route.path)
 
 
 def _check_is_local(scope: Scope) -> None:

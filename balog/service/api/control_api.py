@@ -18,13 +18,13 @@ from starlette.routing import Route
 from balog.common.errors import BalogError, redact_error
 from balog.service.api.bodies import read_body
 from balog.service.api.context import ServiceContext
-from balog.service.api.endpoints import Endpoint, json_response, principal_of, with_errors
+from balog.service.api.endpoints import Endpoint, json_response, principal_of
 from balog.service.api.errors import ApiError
 from balog.service.api.page import page
 from balog.service.api.tokens import Right, TokenEntry
 from balog.service.control.folder import FolderControl
 from balog.service.control.inspector import TopicView
-from balog.service.control.store import Applied, ControlError, DocumentVersion, ServiceStatus, VersionConflict
+from balog.service.control.store import Applied, DocumentVersion, ServiceStatus
 from balog.service.control.validation import read_document
 from balog.service.intake.intake import IntakeState
 from balog.service.jobs import JobStatus
@@ -41,15 +41,12 @@ _REFRESH_SECONDS = 2.0  # seconds
 def routes(service: ServiceContext) -> list[Route]:
     """Return the routes of a service."""
     endpoints = _Endpoints(service)
-    table: list[tuple[str, str, Endpoint]] = [
-        ("GET", "/v1/status", endpoints.status),
-        *(("GET", path, endpoints.reading(find)) for path, find in _VERSIONS.items()),
-        ("POST", "/v1/config", endpoints.push),
-        ("POST", "/v1/config/rollback", endpoints.rollback),
-    ]
     return [
         Route("/", endpoints.front, methods=["GET"]),
-        *(Route(path, with_errors(endpoint, _explain), methods=[method]) for method, path, endpoint in table),
+        Route("/v1/status", endpoints.status, methods=["GET"]),
+        *(Route(path, endpoints.reading(find), methods=["GET"]) for path, find in _VERSIONS.items()),
+        Route("/v1/config", endpoints.push, methods=["POST"]),
+        Route("/v1/config/rollback", endpoints.rollback, methods=["POST"]),
     ]
 
 
@@ -117,13 +114,6 @@ _VERSIONS: dict[str, Find] = {
     "/v1/config/documents/{sha}": lambda control, request: msgspec.Raw(control.named(request.path_params["sha"])),
     "/v1/config/services": lambda control, request: control.services(),
 }
-
-
-def _explain(error: BalogError) -> tuple[Any, int]:
-    content = {"problem": str(error), "path": "$"}
-    if isinstance(error, VersionConflict):
-        return {**content, "head": error.head, "base": error.base}, 409
-    return content, 404 if isinstance(error, ControlError) else 503
 
 
 async def _call(service: ServiceContext, ask: Callable[[FolderControl], T]) -> T:

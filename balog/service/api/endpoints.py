@@ -1,4 +1,4 @@
-"""What the endpoints share: the caller's rights, answers in JSON, and errors in the service's form."""
+"""What the endpoints share: the caller's rights, and answers in JSON, also to errors."""
 
 from __future__ import annotations
 
@@ -9,10 +9,19 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from balog.common.errors import BalogError
+from balog.common.errors import BalogError, ConfigError
+from balog.registry import (
+    IncompatibleError,
+    InvalidSchemaError,
+    UnknownTypeError,
+    UnknownVersionError,
+    VersionTakenError,
+)
 from balog.service.api.context import ServiceContext
 from balog.service.api.errors import ApiError
 from balog.service.api.tokens import ANONYMOUS, Right, TokenEntry
+from balog.service.control.store import ControlError, VersionConflict
+from balog.service.remote_registry import SchemaRejection
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -48,19 +57,22 @@ def error_response(error: ApiError) -> Response:
     return Response(error.body(), error.status, error.headers, media_type="application/json")
 
 
-def with_errors(endpoint: Endpoint, explain: Callable[[BalogError], tuple[Any, int]]) -> Endpoint:
-    """Return an endpoint that answers errors in the service's form.
-
-    Args:
-        explain: returns the content and the status for an error that is not an ``ApiError``.
-    """
-
-    async def answer(request: Request) -> Response:
-        try:
-            return await endpoint(request)
-        except ApiError as error:
-            return error_response(error)
-        except BalogError as error:
-            return json_response(*explain(error))
-
-    return answer
+def explain(error: BalogError) -> tuple[Any, int]:
+    """Return the content and the status of the answer for an error of the version store or the registry."""
+    content = {"problem": str(error), "path": "$"}
+    match error:
+        case VersionConflict():
+            return {**content, "head": error.head, "base": error.base}, 409
+        case ControlError():
+            return content, 404
+        case UnknownTypeError() | UnknownVersionError():
+            return SchemaRejection(str(error), kind="unknown"), 404
+        case VersionTakenError():
+            return SchemaRejection(str(error), kind="taken"), 409
+        case IncompatibleError():
+            return SchemaRejection(str(error), kind="incompatible", verdict=error.verdict), 422
+        case InvalidSchemaError():
+            return SchemaRejection(error.reason, error.path or "$", kind="schema"), 422
+        case ConfigError():
+            return SchemaRejection(error.reason, kind="name"), 422
+    return content, 503  # the store is unreachable, or packages are missing

@@ -9,23 +9,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from balog.common.errors import BalogError, ConfigError
-from balog.registry import (
-    IncompatibleError,
-    InvalidSchemaError,
-    Registry,
-    Schema,
-    UnknownTypeError,
-    UnknownVersionError,
-    VersionTakenError,
-)
+from balog.registry import Registry, Schema
 from balog.registry.comparing import CompatibilityReport, Mode
 from balog.registry.schema import MAX_SCHEMA_BYTES, Form
 from balog.service.api.bodies import read_body
 from balog.service.api.context import ServiceContext
-from balog.service.api.endpoints import authorize, json_response, with_errors
+from balog.service.api.endpoints import authorize, json_response
 from balog.service.api.errors import ApiError
-from balog.service.remote_registry import FORMS, SchemaRejection, TypeEntry, VersionEntry
+from balog.service.remote_registry import FORMS, TypeEntry, VersionEntry
 
 _JSON = "application/json"
 _FORMS: dict[str, Form] = {
@@ -77,10 +68,10 @@ def routes(service: ServiceContext) -> list[Route]:
         return json_response(verdict, 201)
 
     return [
-        Route("/v1/schemas", with_errors(types, _explain), methods=["GET"]),
-        Route("/v1/schemas/{type}", with_errors(one, _explain), methods=["GET"]),
-        Route("/v1/schemas/{type}/{version}", with_errors(one, _explain), methods=["GET"]),
-        Route("/v1/schemas/{type}/{version}", with_errors(register, _explain), methods=["POST"]),
+        Route("/v1/schemas", types, methods=["GET"]),
+        Route("/v1/schemas/{type}", one, methods=["GET"]),
+        Route("/v1/schemas/{type}/{version}", one, methods=["GET"]),
+        Route("/v1/schemas/{type}/{version}", register, methods=["POST"]),
     ]
 
 
@@ -89,18 +80,3 @@ def _entries(registry: Registry) -> list[TypeEntry]:
         TypeEntry(type, [VersionEntry(kept.name.version, str(kept.name), kept.mark) for kept in versions.values()])
         for type, versions in registry.listing().items()
     ]
-
-
-def _explain(error: BalogError) -> tuple[SchemaRejection, int]:
-    match error:
-        case UnknownTypeError() | UnknownVersionError():
-            return SchemaRejection(str(error), kind="unknown"), 404
-        case VersionTakenError():
-            return SchemaRejection(str(error), kind="taken"), 409
-        case IncompatibleError():
-            return SchemaRejection(str(error), kind="incompatible", verdict=error.verdict), 422
-        case InvalidSchemaError():
-            return SchemaRejection(error.reason, error.path or "$", kind="schema"), 422
-        case ConfigError():
-            return SchemaRejection(error.reason, kind="name"), 422
-    return SchemaRejection(str(error)), 503  # the store is unreachable, or packages are missing

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 import urllib3
 import uvicorn
-from starlette.applications import Starlette
 
 from balog.common.storage import StorageError
 from balog.registry import (
@@ -24,7 +23,7 @@ from balog.registry import (
     VersionTakenError,
     open_registry,
 )
-from balog.service.api.schemas_api import routes
+from balog.service.api.app import Application
 from balog.service.api.tokens import Tokens, add_token, make_token
 from balog.service.remote_registry import open_any_registry
 from tests.service.serving import serving
@@ -39,10 +38,11 @@ def order(version: str = "1.0.0", **changes: Any) -> Schema:
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimpleNamespace]:
-    """A server with the routes alone; ``registry`` and ``tokens`` are set by each test."""
-    home = SimpleNamespace(registry=None, tokens=None)
+    """A server without a service; ``registry`` and ``tokens`` are set by each test."""
+    parts: dict[str, Any] = {"config": SimpleNamespace(limits=None), "request_budget": None, "say": print}
+    home = SimpleNamespace(metrics=SimpleNamespace(count_request=lambda path, status: None), **parts)
     listener = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(Starlette(routes=routes(home)), log_level="error"))
+    server = uvicorn.Server(uvicorn.Config(Application(home), log_level="error"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     home.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
