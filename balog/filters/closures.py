@@ -6,8 +6,6 @@ leave out what parts false from NULL.
 
 from __future__ import annotations
 
-import math
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -24,10 +22,8 @@ Test = Callable[[Any], bool]
 
 def compile_test(node: ExpressionNode) -> Test:
     """Compile a condition to a function that returns whether it is true; NULL is not true."""
-    if isinstance(node, tree.And):
-        return _all([compile_test(part) for part in node.parts])
-    if isinstance(node, tree.Or):
-        return _any([compile_test(part) for part in node.parts])
+    if isinstance(node, (tree.And, tree.Or)):
+        return _logic_test(node)
     if isinstance(node, tree.Compare) and node.op == "=" and node.by == "string":
         left, right = _constant_right(node)
         if isinstance(right, Constant):
@@ -40,20 +36,13 @@ def compile_test(node: ExpressionNode) -> Test:
     return lambda row: get(row) is True
 
 
-def _all(tests: list[Test]) -> Test:
-    if len(tests) == 2:
-        first, second = tests
-        return lambda row: first(row) and second(row)
-
-    return lambda row: all(part(row) for part in tests)
-
-
-def _any(tests: list[Test]) -> Test:
-    if len(tests) == 2:
-        first, second = tests
-        return lambda row: first(row) or second(row)
-
-    return lambda row: any(part(row) for part in tests)
+def _logic_test(node: tree.And | tree.Or) -> Test:
+    tests, is_and = [compile_test(part) for part in node.parts], isinstance(node, tree.And)
+    if len(tests) > 2:
+        combine = all if is_and else any
+        return lambda row: combine(test(row) for test in tests)
+    first, second = tests
+    return (lambda row: first(row) and second(row)) if is_and else (lambda row: first(row) or second(row))
 
 
 def compile_value(node: ExpressionNode) -> Get:
@@ -249,27 +238,6 @@ def _call_with_two(call: Callable[..., Any], first: Get, second: Get) -> Get:
     return get
 
 
-def _remainder(left: float, right: float) -> float:
-    """Return the remainder with the sign of the left side, as SQL does."""
-    if isinstance(left, int) and isinstance(right, int):
-        rest = abs(left) % abs(right)
-        return -rest if left < 0 else rest
-    return math.fmod(left, right)
-
-
-_ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-    "%": _remainder,
-}
-
-
-def _arithmetic(node: tree.Arithmetic) -> Get:
-    return _call_safely(_ARITHMETIC[node.op], [_as(node.left, "number"), _as(node.right, "number")])
-
-
 def _call(node: tree.FunctionCall) -> Get:
     wants = zip(node.arguments, node.function.parameters)
     return _call_safely(node.function.call, [_as(argument, kind) for argument, kind in wants])
@@ -347,9 +315,6 @@ _COMPILERS: dict[type[ExpressionNode], Callable[[Any], Get]] = {
     tree.IsBool: _is_bool,
     tree.Like: _like,
     tree.Matches: _matches,
-    tree.Arithmetic: _arithmetic,
-    tree.Negative: lambda node: _call_safely(operator.neg, [_as(node.value, "number")]),
-    tree.Concat: lambda node: _call_safely(operator.add, [_as(node.left, "string"), _as(node.right, "string")]),
     tree.FunctionCall: _call,
     tree.Cast: lambda node: _call_safely(CASTS[node.to][1], [compile_value(node.value)]),
     tree.CaseWhen: _case,

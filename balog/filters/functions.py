@@ -132,6 +132,31 @@ FUNCTIONS: dict[str, Function] = {
 }
 """The functions that take NULL for NULL. COALESCE, NULLIF, CASE and CAST are syntax."""
 
+
+def _remainder(left: float, right: float) -> float:
+    """Return the remainder with the sign of the left side, as SQL does."""
+    if isinstance(left, int) and isinstance(right, int):
+        rest = abs(left) % abs(right)
+        return -rest if left < 0 else rest
+    return math.fmod(left, right)
+
+
+_NUMBERS: tuple[Kind, Kind] = ("number", "number")
+OPERATIONS: dict[str, Function] = {
+    function.name: function
+    for function in (
+        Function("+", _NUMBERS, "number", operator.add, "({0} + {1})"),
+        Function("-", _NUMBERS, "number", operator.sub, "({0} - {1})"),
+        Function("*", _NUMBERS, "number", operator.mul, "({0} * {1})"),
+        Function("/", _NUMBERS, "number", operator.truediv, "try_divide({0}, {1})"),
+        Function("%", _NUMBERS, "number", _remainder, "try_mod({0}, {1})"),
+        Function("||", ("string", "string"), "string", operator.add, "concat({0}, {1})"),
+    )
+}
+"""The operators that are functions of two sides."""
+
+NEGATION = Function("-", ("number",), "number", operator.neg, "(-({0}))")
+
 _DOUBLE = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
 _WHOLE = 1e15

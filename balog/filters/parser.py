@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from sqlglot import exp
@@ -11,25 +11,18 @@ from sqlglot import exp
 from balog.common.errors import ConfigError
 from balog.event import LEVELS, parse_level
 from balog.filters import tree
-from balog.filters.functions import CASTS, FUNCTIONS, parse_time
+from balog.filters.functions import CASTS, FUNCTIONS, NEGATION, OPERATIONS, parse_time
 from balog.filters.names import read_name
 from balog.filters.patterns import compile_regex, read_like
 from balog.filters.source import Source, short_line
-from balog.filters.tree import WORDS, Constant, ExpressionNode, Kind
+from balog.filters.tree import WORDS, Constant, ExpressionNode, Function, Kind
 
 MAX_DEPTH = 100
 """Operators inside each other; a chain of AND or of OR is one."""
 
 _FUNCTIONS = ", ".join(sorted({*FUNCTIONS, "COALESCE", "NULLIF", "CAST", "TRY_CAST"}))
 
-_CAST_NAMES = {
-    "TEXT": "STRING",
-    "VARCHAR": "STRING",
-    "DOUBLE": "DOUBLE",
-    "INT": "INT",
-    "BIGINT": "BIGINT",
-    "BOOLEAN": "BOOLEAN",
-}
+_CAST_NAMES = {**{name: name for name in CASTS}, "TEXT": "STRING", "VARCHAR": "STRING"}
 _LARGEST = 10**308
 
 
@@ -55,8 +48,6 @@ class _Reader:
     def read(self, condition: bool) -> ExpressionNode:
         parsed = self._source.parse()
         return self._typed(parsed, "bool", "a filter") if condition else self._node(parsed)
-
-    # What is refused
 
     def _unsupported(self, node: exp.Expression) -> NoReturn:
         if isinstance(node, exp.AggFunc):
@@ -90,7 +81,7 @@ class _Reader:
         finally:
             self._depth -= 1
 
-    def _typed(self, node: exp.Expression | None, kind: Kind, user: str) -> ExpressionNode:
+    def _typed(self, node: Any, kind: Kind, user: str) -> ExpressionNode:
         read = self._node(node)
         fits = read.kind in (kind, "any", "null") or (kind == "string" and read.kind == "level")
         if not fits:
@@ -98,17 +89,9 @@ class _Reader:
         return read
 
     def _logic(self, node: exp.Expression) -> ExpressionNode:
-        type_ = type(node)
-        parts: list[ExpressionNode] = []
-        waiting: list[Any] = [node]
-        while waiting:
-            part = waiting.pop()
-            if type(part) is type_:
-                waiting += (part.args.get("expression"), part.this)
-            else:
-                parts.append(self._typed(part, "bool", type_.__name__.upper()))
-        make: type[tree.And | tree.Or] = tree.And if type_ is exp.And else tree.Or
-        return make("bool", tuple(parts))
+        word = type(node).__name__.upper()
+        parts = tuple(self._typed(part, "bool", word) for part in node.flatten(unnest=False))
+        return tree.And("bool", parts) if isinstance(node, exp.And) else tree.Or("bool", parts)
 
     def _not(self, node: exp.Expression) -> ExpressionNode:
         return tree.Not("bool", self._typed(node.this, "bool", "NOT"))
@@ -121,28 +104,23 @@ class _Reader:
             number: int | float = int(digits) if digits.isdigit() else float(digits)
         except ValueError:
             number = math.inf
-        if not math.isfinite(number) or number > _LARGEST:
+        if not number <= _LARGEST:
             self._refuse(f"{short_line(digits)} is no number that fits", node)
         return Constant("number", number)
 
     def _negative(self, node: exp.Expression) -> ExpressionNode:
-        value = self._typed(node.this, "number", "-")
-        if isinstance(value, Constant) and value.kind == "number":
-            return Constant("number", -value.value)
-        return tree.Negative("number", value)
+        negative = self._called(NEGATION, [node.this])
+        value: Any = negative.arguments[0]
+        is_literal = isinstance(value, Constant) and value.kind == "number"
+        return Constant("number", -value.value) if is_literal else negative
 
-    def _arithmetic(self, node: exp.Expression) -> ExpressionNode:
+    def _operation(self, node: exp.Expression) -> ExpressionNode:
         self._source.allow(node, "this", "expression")
-        op = _ARITHMETIC[type(node)]
-        left, right = (self._typed(node.args.get(side), "number", op) for side in ("this", "expression"))
-        return tree.Arithmetic("number", op, left, right)
+        return self._called(OPERATIONS[_OPERATIONS[type(node)]], [node.this, node.args.get("expression")])
 
-    def _concat(self, node: exp.Expression) -> ExpressionNode:
-        left, right = (self._typed(node.args.get(side), "string", "||") for side in ("this", "expression"))
-        return tree.Concat("string", left, right)
-
-    def _name(self, node: exp.Expression) -> ExpressionNode:
-        return read_name(node, self._source, rows=self._rows)
+    def _called(self, function: Function, arguments: list[Any]) -> tree.FunctionCall:
+        read = (self._typed(item, kind, function.name) for item, kind in zip(arguments, function.parameters))
+        return tree.FunctionCall(function.result, function, tuple(read))
 
     # Comparisons
 
@@ -175,15 +153,16 @@ class _Reader:
             self._refuse(f"{short_line(text)!r} is no time; write it as '2026-11-20' or '2026-11-20T07:46:12Z'", node)
         return time
 
-    def _compare(self, node: exp.Expression) -> ExpressionNode:
-        return self._compared(_COMPARISONS[type(node)], self._node(node.this), node.args.get("expression"), node)
+    def _compare(self, node: exp.Expression) -> tree.Compare:
+        op = _COMPARISONS.get(type(node), "=")
+        return self._compared(op, self._node(node.this), node.args.get("expression"), node)
 
     def _compared(self, op: str, left: ExpressionNode, right: Any, sql_node: exp.Expression) -> tree.Compare:
         left_node, right_node, by = self._comparable_sides(left, self._node(right), sql_node)
         return tree.Compare("bool", op, left_node, right_node, by)
 
     def _differs(self, node: exp.Expression) -> ExpressionNode:
-        differs = tree.Differs("bool", self._compared("=", self._node(node.this), node.args.get("expression"), node))
+        differs = tree.Differs("bool", self._compare(node))
         return differs if isinstance(node, exp.NullSafeNEQ) else tree.Not("bool", differs)
 
     def _between(self, node: exp.Expression) -> ExpressionNode:
@@ -211,16 +190,14 @@ class _Reader:
     # Patterns
 
     def _like(self, node: exp.Expression) -> ExpressionNode:
-        escape = None
-        like = node
+        escape, like = None, node
         if isinstance(node, exp.Escape):
             like = node.this
             escape = self._text_of(node.expression, "ESCAPE")
         if not isinstance(like, (exp.Like, exp.ILike)):
             self._refuse("ESCAPE goes with LIKE or ILIKE", node)
         self._source.allow(like, "this", "expression", "negate")
-        value = self._typed(like.this, "string", "LIKE")
-        pattern = self._text_of(like.expression, "LIKE")
+        value, pattern = self._typed(like.this, "string", "LIKE"), self._text_of(like.expression, "LIKE")
         try:
             read = read_like(pattern, escape, folded=isinstance(like, exp.ILike))
         except ValueError as error:
@@ -230,8 +207,7 @@ class _Reader:
 
     def _rlike(self, node: exp.Expression) -> ExpressionNode:
         self._source.allow(node, "this", "expression")
-        value = self._typed(node.this, "string", "RLIKE")
-        pattern = self._text_of(node.expression, "RLIKE")
+        value, pattern = self._typed(node.this, "string", "RLIKE"), self._text_of(node.expression, "RLIKE")
         try:
             compile_regex(pattern)
         except ValueError as error:
@@ -257,17 +233,17 @@ class _Reader:
             branches.append((test, self._node(branch.args.get("true"))))
         default = node.args.get("default")
         otherwise = self._node(default) if default else Constant("null", None)
-        results = [result for _, result in branches]
-        return tree.CaseWhen(_kind([*results, otherwise]), tuple(branches), otherwise, subject)
+        kind = tree.kind_of([otherwise, *(result for _, result in branches)])
+        return tree.CaseWhen(kind, tuple(branches), otherwise, subject)
 
     def _coalesce(self, node: exp.Expression) -> ExpressionNode:
         self._source.allow(node, "this", "expressions")
         parts = tuple(self._node(part) for part in (node.this, *node.expressions))
-        return tree.Coalesce(_kind(parts), parts)
+        return tree.Coalesce(tree.kind_of(parts), parts)
 
     def _nullif(self, node: exp.Expression) -> ExpressionNode:
         self._source.allow(node, "this", "expression")
-        equal = self._compared("=", self._node(node.this), node.args.get("expression"), node)
+        equal = self._compare(node)
         return tree.NullIf(equal.left.kind, equal)
 
     def _cast(self, node: exp.Expression) -> ExpressionNode:
@@ -300,19 +276,13 @@ class _Reader:
         function = FUNCTIONS[name]
         if not len(function.parameters) - function.optional <= len(arguments) <= len(function.parameters):
             self._refuse(f"{name} expects {len(function.parameters)} arguments, not {len(arguments)}", node)
-        read = tuple(self._typed(item, kind, name) for item, kind in zip(arguments, function.parameters))
-        if name == "ROUND" and len(read) == 2:
-            digits = read[1].value if isinstance(read[1], Constant) else None
+        call = self._called(function, arguments)
+        if name == "ROUND" and len(arguments) == 2:
+            last = call.arguments[1]
+            digits = last.value if isinstance(last, Constant) else None
             if not isinstance(digits, int) or abs(digits) > 15:
                 self._refuse("ROUND expects its digits written out, as a whole number from -15 to 15", node)
-        return tree.FunctionCall(function.result, function, read)
-
-
-def _kind(parts: Iterable[ExpressionNode]) -> Kind:
-    kinds = {part.kind for part in parts} - {"null"}
-    if kinds == {"level", "string"}:
-        return "string"
-    return kinds.pop() if len(kinds) == 1 else "any" if kinds else "null"
+        return call
 
 
 _COMPARISONS: dict[type[exp.Expression], str] = {
@@ -323,7 +293,14 @@ _COMPARISONS: dict[type[exp.Expression], str] = {
     exp.GT: ">",
     exp.GTE: ">=",
 }
-_ARITHMETIC: dict[type[exp.Expression], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
+_OPERATIONS: dict[type[exp.Expression], str] = {
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.Mod: "%",
+    exp.DPipe: "||",
+}
 
 _FUNCTION_NODES: dict[type[exp.Expression], tuple[str, tuple[str, ...]]] = {
     exp.Lower: ("LOWER", ("this",)),
@@ -347,10 +324,10 @@ _READERS: dict[type[exp.Expression], Callable[[_Reader, Any], ExpressionNode]] =
     exp.Boolean: lambda reader, node: Constant("bool", bool(node.this)),
     exp.Null: lambda reader, node: Constant("null", None),
     exp.Neg: _Reader._negative,
-    exp.DPipe: _Reader._concat,
-    exp.Column: _Reader._name,
-    exp.Dot: _Reader._name,
-    exp.Bracket: _Reader._name,
+    **dict.fromkeys(
+        (exp.Column, exp.Dot, exp.Bracket),
+        lambda reader, node: read_name(node, reader._source, rows=reader._rows),
+    ),
     exp.NullSafeEQ: _Reader._differs,
     exp.NullSafeNEQ: _Reader._differs,
     exp.Between: _Reader._between,
@@ -367,6 +344,6 @@ _READERS: dict[type[exp.Expression], Callable[[_Reader, Any], ExpressionNode]] =
     exp.TryCast: _Reader._cast,
     exp.Anonymous: _Reader._call,
     **dict.fromkeys(_COMPARISONS, _Reader._compare),
-    **dict.fromkeys(_ARITHMETIC, _Reader._arithmetic),
+    **dict.fromkeys(_OPERATIONS, _Reader._operation),
     **dict.fromkeys(_FUNCTION_NODES, _Reader._call),
 }

@@ -205,6 +205,38 @@ class _Group:
         self.is_ended = inner.has_end
         self.branches[-1].append(part)
 
+    def add_atom(self, text: str) -> None:
+        """Add a character, a class or an anchor."""
+        if text not in _ANCHORS:
+            self.add(_Part(_translated(text, is_folded=self.folded), 1), _Group())
+            return
+        self.branches[-1].append(_Part(_ANCHORS[text], 1))
+        self.has_end = self.has_end or text == "$"
+        self.is_ended = self.is_ended or text == "$"
+
+    def begin_branch(self) -> None:
+        """Begin another alternative."""
+        self.varies, self.is_ended = True, False
+        self.branches.append([])
+
+    def repeat_last(self, inner: _Group, repeat: re.Match[str]) -> None:
+        """Repeat the last part, which holds ``inner``; reject a repeat that may take exponential time."""
+        low, comma, high = repeat.groups()
+        endless = repeat[0] in "*+" or bool(comma and high is None)
+        most = 1 if repeat[0] == "?" else int(high or low or 0)
+        if (endless and inner.varies) or (most > 1 and inner.endless) or (most > _MOST_ROUNDS and inner.varies):
+            raise ValueError(
+                "the regular expression repeats a group that holds a choice or a repeat: that can take forever"
+            )
+        if (endless or most > 1) and inner.has_end:
+            raise ValueError("the regular expression repeats a group with $")
+        self.varies = self.varies or endless or repeat[0] == "?" or bool(comma)
+        self.endless = self.endless or endless
+        part = self.branches[-1].pop()
+        least = int(low) if low else int(repeat[0] == "+")
+        states = part.states * max(least + 1 if endless else max(most, least), 1)
+        self.branches[-1].append(_Part(f"(?:{part.text}){repeat[0]}", states))
+
     def part(self) -> _Part:
         """Return the group's alternatives as one part."""
         text = "|".join("".join(part.text for part in branch) for branch in self.branches)
@@ -251,7 +283,7 @@ def _parse(pattern: str) -> _Group:
             index = repeat.end()
             lazy = pattern.startswith("?", index)
             index += lazy
-            _repeat(groups[-1], inner, repeat)
+            groups[-1].repeat_last(inner, repeat)
             inner = None
             continue
         token = {"\\": _ESCAPE, "[": _CLASS, "(": _GROUP}.get(char)
@@ -269,38 +301,13 @@ def _parse(pattern: str) -> _Group:
             inner = groups.pop()
             groups[-1].add(inner.part(), inner)
         elif char == "|":
-            groups[-1].varies = True
-            groups[-1].is_ended = False
-            groups[-1].branches.append([])
+            groups[-1].begin_branch()
             inner = None
         else:
             text = match[0] if match else char
-            here, inner = groups[-1], None if char in "^$" else _Group()
-            if text in _ANCHORS:
-                here.branches[-1].append(_Part(_ANCHORS[text], 1))
-                here.has_end = here.has_end or char == "$"
-                here.is_ended = here.is_ended or char == "$"
-            else:
-                here.add(_Part(_translated(text, is_folded=here.folded), 1), _Group())
+            inner = None if char in "^$" else _Group()
+            groups[-1].add_atom(text)
         index = match.end() if match else index + 1
     if len(groups) > 1:
         raise ValueError("a ( without its ) in the regular expression")
     return groups[0]
-
-
-def _repeat(group: _Group, inner: _Group, repeat: re.Match[str]) -> None:
-    low, comma, high = repeat.groups()
-    endless = repeat[0] in "*+" or bool(comma and high is None)
-    most = 1 if repeat[0] == "?" else int(high or low or 0)
-    if (endless and inner.varies) or (most > 1 and inner.endless) or (most > _MOST_ROUNDS and inner.varies):
-        raise ValueError(
-            "the regular expression repeats a group that holds a choice or a repeat: that can take forever"
-        )
-    if (endless or most > 1) and inner.has_end:
-        raise ValueError("the regular expression repeats a group with $")
-    group.varies = group.varies or endless or repeat[0] == "?" or bool(comma)
-    group.endless = group.endless or endless
-    part = group.branches[-1].pop()
-    least = int(low) if low else int(repeat[0] == "+")
-    states = part.states * max(least + 1 if endless else max(most, least), 1)
-    group.branches[-1].append(_Part(f"(?:{part.text}){repeat[0]}", states))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, NoReturn
 
-from sqlglot import TokenType, exp
+from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError, SqlglotError, TokenError
 
@@ -73,7 +73,7 @@ class Source:
             tokens = dialect.tokenize(self._text)
         except TokenError as error:
             raise ConfigError(f"cannot be read as an expression: {short_line(str(error))}") from None
-        self._check_tokens(tokens)
+        tokens = self._checked(tokens)
         try:
             parsed: Any = dialect.parser().parse_into(exp.Condition, tokens, self._text)[0]
         except ParseError as error:
@@ -82,16 +82,20 @@ class Source:
             raise ConfigError(f"cannot be read as an expression: {short_line(str(error))}") from None
         return parsed  # type: ignore[no-any-return]
 
-    def _check_tokens(self, tokens: list[Any]) -> None:
-        """Reject tokens outside the language, and make a name of each word after a dot, even if SQL reserves it."""
+    def _checked(self, tokens: list[Any]) -> list[Any]:
+        """Return the tokens, each word after a dot as a name, even if SQL reserves it.
+
+        Raises:
+            ConfigError: a token is not in the language.
+        """
         if not tokens:
             raise ConfigError("an empty expression; leave it out to take everything")
+        checked: list[Any] = []
         open_now, prefixes = 0, 0
         for before, token, behind in zip([None, *tokens], tokens, [*tokens[1:], None]):
             is_key = before is not None and before.token_type is TokenType.DOT and _WORD.match(token.text) is not None
-            if is_key and token.token_type is not TokenType.STRING:
-                token.token_type = TokenType.IDENTIFIER
-            name = token.token_type.name
+            is_name = is_key and token.token_type is not TokenType.STRING
+            name = "IDENTIFIER" if is_name else token.token_type.name
             if name in _REFUSED_TOKENS:
                 self.refuse(f"{_REFUSED_TOKENS[name]}; an expression is one condition over one event", token.start)
             # A CASE stays open for good: END may as well be a name, and the parser's stack must not be at its mercy.
@@ -101,7 +105,10 @@ class Source:
                 self.refuse(f"more than {MAX_NESTING} parentheses or CASEs inside each other", token.start)
             is_array = token.text.upper() in _ARRAYS and behind is not None and behind.text == "["
             if is_array and token.token_type is not TokenType.STRING:  # else sqlglot takes it for an array written out
-                token.token_type, token.text = TokenType.IDENTIFIER, token.text + MARK
+                checked.append(_name_token(token, MARK))
+            else:
+                checked.append(_name_token(token) if is_name else token)
+        return checked
 
     def refuse(self, reason: str, position: int | exp.Expression) -> NoReturn:
         """Raise a ConfigError that begins with a position: an offset in characters, or a node of sqlglot's tree."""
@@ -135,6 +142,11 @@ class Source:
             if value and key not in known and key not in _HARMLESS:
                 name = type(node).__name__.upper()
                 self.refuse(f"{name} has no {key.replace('_', ' ')} in this language", node)
+
+
+def _name_token(token: Any, mark: str = "") -> Token:
+    """Return a word as a name, even if SQL reserves it."""
+    return Token(TokenType.IDENTIFIER, token.text + mark, token.line, token.col, token.start, token.end, token.comments)
 
 
 def _start(node: exp.Expression) -> int | None:

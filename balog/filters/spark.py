@@ -166,12 +166,6 @@ class _Writer:
             return str(LEVELS[node.value])
         return f"CASE upper({self.read_as(node, 'string')}) {_SEVERITY} END"
 
-    def _arithmetic(self, node: tree.Arithmetic) -> str:
-        left, right = self.read_as(node.left, "number"), self.read_as(node.right, "number")
-        if node.op == "/":
-            return f"try_divide({left}, {right})"
-        return f"try_mod({left}, {right})" if node.op == "%" else f"({left} {node.op} {right})"
-
     def _call(self, node: tree.FunctionCall) -> str:
         arguments = [self.read_as(item, kind) for item, kind in zip(node.arguments, node.function.parameters)]
         if node.function.name == "ROUND":
@@ -319,11 +313,6 @@ _WRITERS: dict[type[ExpressionNode], Callable[[_Writer, Any], str]] = {
     tree.IsBool: lambda writer, node: f"({writer.read_as(node.value, 'bool')} IS {str(node.expected).upper()})",
     tree.Like: _Writer._like,
     tree.Matches: _Writer._matches,
-    tree.Arithmetic: _Writer._arithmetic,
-    tree.Negative: lambda writer, node: f"(-({writer.read_as(node.value, 'number')}))",
-    tree.Concat: lambda writer, node: (
-        f"concat({writer.read_as(node.left, 'string')}, {writer.read_as(node.right, 'string')})"
-    ),
     tree.FunctionCall: _Writer._call,
     tree.Cast: _Writer._cast,
 }

@@ -6,7 +6,7 @@ of a payload, a column of a record.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -46,6 +46,14 @@ class ExpressionNode(Struct, frozen=True):
     """A node; ``kind`` is the kind of its value unless that is NULL."""
 
     kind: Kind
+
+
+def kind_of(results: Iterable[ExpressionNode]) -> Kind:
+    """Return the kind of a value that is one of several results."""
+    kinds = {result.kind for result in results} - {"null"}
+    if kinds == {"level", "string"}:
+        return "string"
+    return kinds.pop() if len(kinds) == 1 else "any" if kinds else "null"
 
 
 class Constant(ExpressionNode, frozen=True):
@@ -142,27 +150,6 @@ class Matches(ExpressionNode, frozen=True):
     pattern: str
 
 
-class Arithmetic(ExpressionNode, frozen=True):
-    """``+``, ``-``, ``*``, ``/``, ``%``."""
-
-    op: str
-    left: ExpressionNode
-    right: ExpressionNode
-
-
-class Negative(ExpressionNode, frozen=True):
-    """Unary minus."""
-
-    value: ExpressionNode
-
-
-class Concat(ExpressionNode, frozen=True):
-    """``||``."""
-
-    left: ExpressionNode
-    right: ExpressionNode
-
-
 class CaseWhen(ExpressionNode, frozen=True):
     """``CASE WHEN test THEN result … ELSE otherwise END``; with a subject each test compares it to something."""
 
@@ -184,7 +171,7 @@ class NullIf(ExpressionNode, frozen=True):
 
 
 class FunctionCall(ExpressionNode, frozen=True):
-    """A function with its arguments."""
+    """A function with its arguments, or an operator of numbers or texts with its sides."""
 
     function: Function
     arguments: tuple[ExpressionNode, ...]
