@@ -121,7 +121,7 @@ class _Broker:
         let_go(target)
         self._chain.close(went_on=code == 0)
         self._deliver()
-        _summary(self._pipe.counts, is_verbose, self._say)
+        _summary(self._pipe.stats(), is_verbose, self._say)
         return 128 + self._stop.number if self._stop.number is not None else code
 
     def _observers(self, config: BrokerConfig) -> list[Editor]:
@@ -136,7 +136,7 @@ class _Broker:
         try:
             work()
         except BrokenPipeError:
-            self._say(f"the target closed the pipe; {self._pipe.counts.bytes} bytes were read")
+            self._say(f"the target closed the pipe; {self._pipe.stats().bytes} bytes were read")
         except PipeError as error:
             self._say(str(error))
         except OSError as error:

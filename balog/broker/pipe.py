@@ -11,11 +11,9 @@ import fcntl
 import os
 import re
 import select
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
-import msgspec
-
-from balog.broker.editor import Chain, Line, PipeError
+from balog.broker.editor import Chain, PipeError
 from balog.broker.messages.message_prefixes import (
     USUAL_KIND,
     USUAL_KINDS,
@@ -73,7 +71,6 @@ class Pipe:
     ) -> None:
         self._source = source
         self._target = target
-        self._on_log = on_log
         self._should_stop = should_stop
         self._wake = wake
         self._buffer = bytearray(BLOCK_BYTES)
@@ -83,8 +80,8 @@ class Pipe:
         self._tail = b""
         self._blocks = 0
         self._reading = Stopwatch()
-        self._output = PipeOutput(target, before_passing)
-        self.counts = PipeStats()
+        self._output = PipeOutput(target, on_log, before_passing)
+        self._bytes = self._lines = self._not_json = self._unread = 0
         self._strip = strip
         self._editor = editor
         self._edits_records = editor is not None and "RECORD" in editor.types
@@ -96,9 +93,16 @@ class Pipe:
         self._next_unusual_line = re.compile(rb"\n(?!%b)%b" % (usual, USUAL_KIND))
 
     def stats(self) -> PipeStats:
-        """Return a copy of the counters, with the wait that is under way."""
-        return msgspec.structs.replace(
-            self.counts, read_wait_seconds=self._reading.seconds, write_wait_seconds=self._output.writing.seconds
+        """Return the counters, with the wait that is under way."""
+        return PipeStats(
+            bytes=self._bytes,
+            lines=self._lines,
+            logs=self._output.logs,
+            edited=self._output.edited,
+            not_json=self._not_json,
+            unread=self._unread,
+            read_wait_seconds=self._reading.seconds,
+            write_wait_seconds=self._output.writing.seconds,
         )
 
     def run(self) -> None:
@@ -131,7 +135,7 @@ class Pipe:
             if self._passing_long_line:
                 self._output.put(b"\n")  # the stream was stopped within a line
             try:
-                self._put_lines(self._editor.end())
+                self._output.put_lines(self._editor.end())
             finally:
                 self._output.flush()
 
@@ -143,19 +147,19 @@ class Pipe:
             os.read(self._wake, 512)
         if self._editor is not None and not self._passing_long_line:
             try:
-                self._put_lines(self._editor.due())
+                self._output.put_lines(self._editor.due())
             finally:
                 self._output.flush()
         return self._source in ready
 
     def _count(self, start: int, end: int) -> None:
-        self.counts.bytes += end - start
+        self._bytes += end - start
         if end - start < _SAMPLE_FROM:
-            self.counts.lines += self._buffer.count(b"\n", start, end)
+            self._lines += self._buffer.count(b"\n", start, end)
             return
         self._blocks += 1
         if self._blocks % _SAMPLED == 1:
-            self.counts.lines += _SAMPLED * self._buffer.count(b"\n", start, end)
+            self._lines += _SAMPLED * self._buffer.count(b"\n", start, end)
 
     def _consume(self, searched: int, filled: int) -> int:
         """Pass the whole lines among the first ``filled`` bytes; return the number of bytes of the unfinished line."""
@@ -226,10 +230,10 @@ class Pipe:
         self._passing_long_line = True
         self._tail = b""
         if starts_like_log(self._buffer):
-            self.counts.unread += 1
+            self._unread += 1
             self._dropping_long_line = self._strip
         elif starts_like_no_object(self._buffer):
-            self.counts.not_json += 1
+            self._not_json += 1
 
     def _pass(self, end: int) -> None:
         """Write the first ``end`` bytes, which end with a line, after editing."""
@@ -292,12 +296,10 @@ class Pipe:
             if log is not None and self._passing is not None and not is_one_message(line):
                 return self._edit("RECORD", line_start, line_end, unwritten)
             if log is not None:
-                self.counts.logs += 1
-                self._on_log(log)
-                self._output.has_new_logs = True
+                self._output.log(log)
                 return self._strip_line(line_start, line_end, unwritten)
             if starts_like_log(self._buffer, line_start, line_end) and not self._edits_records:
-                self.counts.unread += 1
+                self._unread += 1
                 return self._strip_line(line_start, line_end, unwritten)
         is_no_object = starts_like_no_object(self._buffer, line_start, line_end) is not None
         if not is_no_object and (self._editor is None or self._buffer[line_start:line_end].isspace()):
@@ -308,7 +310,7 @@ class Pipe:
             read = read if is_one_message(bytes(self._view[line_start:line_end])) else "RECORD"
         unwritten = self._edit(read or "RECORD", line_start, line_end, unwritten)
         if is_no_object and unwritten != line_end:
-            self.counts.not_json += 1
+            self._not_json += 1
         return unwritten
 
     def _strip_line(self, line_start: int, line_end: int, unwritten: int) -> int:
@@ -328,15 +330,12 @@ class Pipe:
             if unwritten < line_start:
                 self._output.put(self._view[unwritten:line_start])
                 unwritten = line_start
-            self._put_lines(edited)
+            self._output.put_lines(edited)
         except PipeError:
             if unwritten < line_start:
                 self._output.put(self._view[unwritten:line_start])
             raise
         return line_end
-
-    def _put_lines(self, lines: Iterable[Line]) -> None:
-        self.counts.edited += self._output.put_lines(lines)
 
 
 def _widen(descriptor: int) -> None:

@@ -9,6 +9,7 @@ from balog.broker.editor import Line
 from balog.broker.stopwatch import Stopwatch
 from balog.common.stats import Stats, counter
 from balog.common.storage.local_files import write_all
+from balog.singer import LogMessage
 
 _OUT_BYTES = 256 * 1024
 
@@ -30,24 +31,35 @@ class PipeStats(Stats, rename={"read_wait_seconds": "read_wait", "write_wait_sec
 
 
 class PipeOutput:
-    """Queues bytes and writes them in large pieces.
+    """Queues bytes and writes them in large pieces, and gives LOG messages to a callable.
 
     Args:
         target: the descriptor to write.
-        before_passing: called before a write that follows LOG lines which ``on_log`` was given.
+        on_log: called with every LOG message; must not raise.
+        before_passing: called before a write that follows LOG messages.
 
     Attributes:
-        has_new_logs: whether ``before_passing`` has to be called.
+        logs: number of LOG messages so far.
+        edited: number of an editor's lines so far.
         writing: the time spent in writing.
     """
 
-    def __init__(self, target: int, before_passing: Callable[[], None]) -> None:
+    def __init__(self, target: int, on_log: Callable[[LogMessage], None], before_passing: Callable[[], None]) -> None:
         self._target = target
+        self._on_log = on_log
         self._before_passing = before_passing
         self._out: list[bytes | memoryview] = []
         self._out_bytes = 0
-        self.has_new_logs = False
+        self._has_new_logs = False
+        self.logs = 0
+        self.edited = 0
         self.writing = Stopwatch()
+
+    def log(self, message: LogMessage) -> None:
+        """Give a LOG message to ``on_log``."""
+        self.logs += 1
+        self._on_log(message)
+        self._has_new_logs = True
 
     def put(self, data: bytes | memoryview) -> None:
         """Queue bytes for writing, at the block's end at the latest."""
@@ -56,8 +68,8 @@ class PipeOutput:
         if self._out_bytes >= _OUT_BYTES:
             self.flush()
 
-    def put_lines(self, lines: Iterable[Line]) -> int:
-        """Queue an editor's lines, and return their number."""
+    def put_lines(self, lines: Iterable[Line]) -> None:
+        """Queue an editor's lines."""
         out, count = self._out, 0
         for _, line in lines:
             out.append(line)
@@ -66,12 +78,12 @@ class PipeOutput:
             if self._out_bytes >= _OUT_BYTES:
                 self.flush()
                 out = self._out
-        return count
+        self.edited += count
 
     def flush(self) -> None:
         """Write what is queued."""
-        if self.has_new_logs:
-            self.has_new_logs = False
+        if self._has_new_logs:
+            self._has_new_logs = False
             self._before_passing()
         out, self._out, self._out_bytes = self._out, [], 0
         if out:

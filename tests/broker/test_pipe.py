@@ -48,7 +48,7 @@ def run(chunks, *, strip=False, editor=None, finish=False, out=None):
         os.close(read_out)
         if out is not None:
             out.append(bytes(passed))
-    return bytes(passed), logs, pipe.counts
+    return bytes(passed), logs, pipe.stats()
 
 
 @pytest.fixture

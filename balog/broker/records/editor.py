@@ -37,6 +37,10 @@ class _Usual(Struct, tag_field="type", tag="RECORD", forbid_unknown_fields=True)
     version: Raw | UnsetType = UNSET
     time_extracted: Raw | UnsetType = UNSET
 
+    def line(self, record: Members) -> bytes:
+        """Return the line of this message with another record."""
+        return write(_Usual(self.stream, record, self.version, self.time_extracted)) + b"\n"
+
 
 _usual = msgspec.json.Decoder(_Usual).decode
 
@@ -160,8 +164,7 @@ class _Stream:
             return ()
         if not self._rewrites and not _loses_members(message, line):
             return None
-        message.record = record
-        return (("RECORD", write(message) + b"\n"),)
+        return (("RECORD", message.line(record)),)
 
     def edit_record(self, envelope: Members, line: bytes) -> Sequence[Line] | None:
         """See ``Editor.edit``."""

@@ -100,7 +100,6 @@ class ForwardedSignals(WakingSignalHandlers):
     second signal then ends the delivery through ``force``.
 
     Attributes:
-        force: called in the handler with the signal's number; ends the process.
         child: the command; signals that come before it is set are sent when ``attach`` sets it.
         wake: a descriptor that becomes readable when a signal comes or the command ends, for ``wait``.
     """
@@ -108,7 +107,7 @@ class ForwardedSignals(WakingSignalHandlers):
     def __init__(self) -> None:
         super().__init__({**dict.fromkeys(_FORWARDED, self._handle), signal.SIGTSTP: self._stop})
         self.child: Child | None = None
-        self.force: Callable[[int], None] = lambda number: os._exit(128 + number)
+        self._force: Callable[[int], None] | None = None
         self._came = 0
         self._early: list[int] = []
 
@@ -121,9 +120,13 @@ class ForwardedSignals(WakingSignalHandlers):
         """Return whether a signal has come that ends the run."""
         return self._came > 0
 
-    def attach(self, child: Child) -> None:
-        """Set the command, and send it the signals that came during its start."""
-        self.child = child
+    def attach(self, child: Child, force: Callable[[int], None]) -> None:
+        """Set the command, and send it the signals that came during its start.
+
+        Args:
+            force: called in the handler with the signal's number; ends the process.
+        """
+        self.child, self._force = child, force
         early, self._early = self._early, []
         for number in early:
             self._pass_on(child, number)
@@ -141,8 +144,8 @@ class ForwardedSignals(WakingSignalHandlers):
             self._early.append(number)
         elif not self.child.is_over:
             self._pass_on(self.child, number)
-        elif self._came > 1:
-            self.force(number)
+        elif self._came > 1 and self._force is not None:
+            self._force(number)
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
         """Stop together with the command, as the terminal would stop both, and continue with it."""

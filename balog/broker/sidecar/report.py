@@ -39,42 +39,36 @@ def complete_report(
         stream: None if the command wrote directly to the target.
         own: the report that the command itself wrote, if it did.
     """
+    fields: dict[str, Any] = {}
     if child is not None and child.code is not None and child.code < 0:
-        report.signal = _signal_name(-child.code)
+        fields["signal"] = _signal_name(-child.code)
     if child is not None and child.usage is not None:
-        report.cpu_user, report.cpu_system = child.usage.cpu_user, child.usage.cpu_system
-        report.peak_memory = child.usage.peak_memory
+        fields |= msgspec.structs.asdict(child.usage)
+    counts: dict[str, StreamCount] = {}
     if stream is not None:
-        counted = stream.records
-        report.bytes = stream.bytes
-        report.records = counted.total
-        report.streams = [
-            StreamCount(stream=name, records=count, bytes=counted.bytes[name])
-            for name, count in counted.streams.items()
-        ]
+        sizes = stream.records.bytes
+        counts = {
+            name: StreamCount(stream=name, records=count, bytes=sizes[name])
+            for name, count in stream.records.streams.items()
+        }
+        fields |= {"bytes": stream.bytes, "records": stream.records.total}
         if stream.state is not None:
-            report.state = Raw(stream.state)
+            fields["state"] = Raw(stream.state)
     if own is not None:
-        _add_own(report, own, is_counted=stream is not None)
+        for count in own.streams:
+            if stream is not None:  # the counted output wins
+                known = counts.get(count.stream) or StreamCount(stream=count.stream, records=0)
+                counts[count.stream] = msgspec.structs.replace(count, records=known.records, bytes=known.bytes)
+            else:
+                counts[count.stream] = count
+        fields.setdefault("records", own.records)
+        if report.problem is UNSET:
+            fields["problem"] = own.problem
+    report = msgspec.structs.replace(report, streams=list(counts.values()), **fields)
     payload: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(report))
     if stream is None and own is None:  # not counted, which differs from 0
         del payload["records"], payload["streams"]
     return payload
-
-
-def _add_own(report: RunPayload, own: RunPayload, *, is_counted: bool) -> None:
-    """Add the command's own report: details of each stream, and its problem."""
-    seen = {count.stream: count for count in report.streams}
-    for count in own.streams:
-        if is_counted:  # the counted output wins
-            known = seen.get(count.stream)
-            count.records, count.bytes = (known.records, known.bytes) if known else (0, UNSET)
-        seen[count.stream] = count
-    report.streams = list(seen.values())
-    if not is_counted:
-        report.records = own.records
-    if report.problem is UNSET:
-        report.problem = own.problem
 
 
 def _signal_name(number: int) -> str:

@@ -6,11 +6,11 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from typing import IO, Any
 
-from msgspec import Raw
+from msgspec import UNSET, Raw
 
 from balog.broker.config import RunConfig
 from balog.broker.editor import PipeError
@@ -85,13 +85,8 @@ def run_sidecar(
         signals = stack.enter_context(ForwardedSignals())
         with signals_for_main_thread():
             dispatcher = Dispatcher(config.sinks, _say, put_timeout=SINK_WAIT_SECONDS, spool=config.spool)
-            run = _Run(
-                config,
-                _printable(name or os.path.basename(command[0]) or command[0])[:_MAX_NAME],
-                dispatcher,
-                quarantine,
-            )
-        signals.force = run.force
+            application = _printable(name or os.path.basename(command[0]) or command[0])[:_MAX_NAME]
+            run = _Run(config, application, dispatcher, quarantine)
         try:
             with ExitStack() as metering:
                 if config.metrics is not None:
@@ -158,7 +153,7 @@ class _Run:
             if self._stream is None:
                 let_go(target)
         self._assembler = LineAssembler(self.application, {**context, "process": child.pid}, self._patterns)
-        signals.attach(child)
+        signals.attach(child, self._force)
         if self._config.started:
             payload = {"cls_type": "run_started", "version": "1.0.0", "command": self.application}
             self._log([self._event("started", payload, "INFO")])
@@ -190,22 +185,23 @@ class _Run:
         """The command's own exit code; 1 if a full quarantine ended the run."""
         return 1 if self._is_corrupt or self._code is None else self._code
 
-    def force(self, number: int) -> None:
+    def _force(self, number: int) -> None:
         """End at once, after a second signal during the delivery to the sinks."""
         _say("stopped before the sinks had taken everything")
         os._exit(128 + number if self._code is None else self._exit_code)
 
     def stats(self) -> SidecarStats:
         """Return the counters; called by another thread."""
-        stats = SidecarStats(logs=self._logs, lost_logs=self._lost)
-        if self._filter is not None:
-            stats.invalid_lines = self._filter.count
-        if self._stream is not None:
-            stats.bytes = self._stream.bytes
-            stats.records = self._stream.records.total
-            stats.read_wait_seconds = self._reading.seconds
-            stats.write_wait_seconds = self._stream.writing.seconds
-        return stats
+        stream = self._stream
+        return SidecarStats(
+            logs=self._logs,
+            lost_logs=self._lost,
+            invalid_lines=None if self._filter is None else self._filter.count,
+            bytes=None if stream is None else stream.bytes,
+            records=None if stream is None else stream.records.total,
+            read_wait_seconds=None if stream is None else self._reading.seconds,
+            write_wait_seconds=None if stream is None else stream.writing.seconds,
+        )
 
     def samples(self) -> Iterator[StatSample]:
         """Yield the counters of the run and of its sinks; called by another thread."""
@@ -269,10 +265,8 @@ class _Run:
         try:
             self._log_of_command(self._assembler.feed(data))
         finally:
-            try:
+            with suppress(OSError):  # stderr is closed
                 write_all(2, data)
-            except OSError:
-                pass  # stderr is closed
         return True
 
     def _log_of_command(self, events: Sequence[Event]) -> None:
@@ -339,11 +333,9 @@ class _Run:
             command=self.application,
             started=format_timestamp(self._started),
             ended=format_timestamp(time.time_ns()),
+            problem=UNSET if self._problem is None else self._problem,
+            invalid_lines=UNSET if self._filter is None else self._filter.count,
         )
-        if self._problem is not None:
-            report.problem = self._problem
-        if self._filter is not None:
-            report.invalid_lines = self._filter.count
         payload = complete_report(report, child, self._stream, self._own)
         return self._event("run", payload, "INFO" if code == 0 else "ERROR")
 
