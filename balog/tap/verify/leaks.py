@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import copy
 import json
 import re
 from collections.abc import Iterator
@@ -170,12 +169,6 @@ class Leaks:
     def keys(self) -> list[str]:
         """The paths of the secrets."""
         return sorted(self.secrets)
-
-    def fresh(self) -> Leaks:
-        """Return a search for the same secrets that has found none yet."""
-        leaks = copy.copy(self)
-        leaks.found = {}
-        return leaks
 
     def search_line(self, line: bytes | bytearray, output: str, number: int) -> None:
         """Search a line of an output."""

@@ -134,7 +134,7 @@ class OutputReader:
         return "interrupt" if 0 < self._interrupt_after <= self.records else ""
 
     def close(self, *, cut: bool) -> None:
-        """Read the rest of the output, unless the run was ``cut`` and its last bytes were dropped."""
+        """See ``OutputHandler``."""
         rest = b"".join(self._partial)
         if rest and not cut:
             before = self.invalid_count + len(self.broken)
@@ -242,7 +242,7 @@ class OutputReader:
         return ""
 
     def _batch(self, message: dict[str, Any], line: bytes) -> str:
-        self._stream(message["stream"]).batches += 1
+        self._stream(message["stream"]).add_batch()
         return ""
 
     def _log(self, line: bytes) -> bool:

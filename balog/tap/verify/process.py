@@ -8,6 +8,7 @@ import selectors
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -19,6 +20,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from balog.common.errors import ConfigError
+from balog.tap.verify.leaks import Leaks
 from balog.tap.verify.logs import Logs
 
 _MARK = "BALOG_VERIFY"
@@ -36,13 +38,13 @@ class Guard:
     """Marks in the environment of each run's processes, by which they are found. Several threads may use it.
 
     Attributes:
-        is_cancelled: the running runs are to end, and no other may begin.
+        cancelled: set when the running runs are to end, and no other may begin.
     """
 
     def __init__(self) -> None:
         self._mark = f"{_MARK}={secrets.token_hex(8)}"
         self._runs = count(1)
-        self.is_cancelled = False
+        self.cancelled = threading.Event()
 
     def new_mark(self) -> str:
         """Return a mark for one run: ``NAME=VALUE`` for the environment of its processes."""
@@ -67,15 +69,19 @@ class Guard:
 
 
 class OutputHandler(Protocol):
-    """Receives the outputs of a run; ``logs`` has those on stderr."""
+    """Receives the outputs of a run; ``logs`` has those on stderr, and ``leaks`` the secrets that were found."""
 
     logs: Logs
+    leaks: Leaks
 
     def stdout(self, data: bytes) -> str:
         """Handle the next bytes. Return "" to continue, ``interrupt`` to send SIGTERM, or the reason to end the run."""
 
+    def close(self, *, cut: bool) -> None:
+        """Handle the rest of the outputs, unless the run was ``cut`` and its last bytes were dropped."""
 
-class ProcessResult(Struct, kw_only=True):
+
+class ProcessResult(Struct, frozen=True, kw_only=True):
     """How a run ended.
 
     Attributes:
@@ -123,7 +129,7 @@ def run(
         RunCancelled: the guard is cancelled.
     """
     mark = guard.new_mark()
-    if guard.is_cancelled:
+    if guard.cancelled.is_set():
         raise RunCancelled
     try:
         process = subprocess.Popen(
@@ -140,12 +146,11 @@ def run(
         raise ConfigError(f"cannot be run: {error.strerror or error}", source=command[0]) from None
     with process:
         try:
-            result = _Loop(process, handler, guard, timeout, grace, _SMALL_PIPE if small_pipe else _CHUNK).run()
-            if guard.is_cancelled:
+            loop = _Loop(process, handler, guard, timeout, grace, _SMALL_PIPE if small_pipe else _CHUNK)
+            loop.run()
+            if guard.cancelled.is_set():
                 raise RunCancelled
-            if not result.stopped:
-                result.left_running = result.left_running or _has_leftover(guard, mark)
-            return result
+            return loop.result(mark)
         finally:
             _signal_all(process, signal.SIGKILL)
             guard.kill_all(mark)
@@ -169,13 +174,17 @@ class _Loop:
     timeout: float
     grace: float
     chunk: int
-    result: ProcessResult = field(default_factory=ProcessResult)
     began: float = field(default_factory=time.monotonic)
     signalled: float | None = None
     ended: float | None = None
     sampled: float = 0.0
+    stopped: str = ""
+    was_killed: bool = False
+    left_running: bool = False
+    bytes_after_sigterm: int = 0
+    peak_memory: int = 0
 
-    def run(self) -> ProcessResult:
+    def run(self) -> None:
         with selectors.DefaultSelector() as selector:
             for stream, take in ((self.process.stdout, self._stdout), (self.process.stderr, self.handler.logs.feed)):
                 assert stream is not None  # noqa: S101
@@ -191,24 +200,34 @@ class _Loop:
                     break
         while self.process.poll() is None and self._check_limits(time.monotonic()):
             time.sleep(0.002)
-        self.result.code = self.process.wait()
-        self.result.began = self.began
-        self.result.seconds = (self.ended or time.monotonic()) - self.began
-        return self.result
+
+    def result(self, mark: str) -> ProcessResult:
+        """Return how the run ended. ``mark`` is that of its processes."""
+        code, ended = self.process.wait(), self.ended or time.monotonic()
+        return ProcessResult(
+            code=code,
+            began=self.began,
+            seconds=ended - self.began,
+            stopped=self.stopped,
+            was_killed=self.was_killed,
+            left_running=self.left_running or (not self.stopped and _has_leftover(self.guard, mark)),
+            bytes_after_sigterm=self.bytes_after_sigterm,
+            peak_memory=self.peak_memory,
+        )
 
     def _stdout(self, data: bytes) -> None:
         if self.signalled is not None:
-            self.result.bytes_after_sigterm += len(data)
-        if self.result.stopped not in ("", "interrupt"):
+            self.bytes_after_sigterm += len(data)
+        if self.stopped not in ("", "interrupt"):
             return
         reason = self.handler.stdout(data)
-        if reason and not self.result.stopped:
+        if reason and not self.stopped:
             self._stop(reason)
         elif reason and reason != "interrupt":
-            self.result.stopped = reason
+            self.stopped = reason
 
     def _stop(self, reason: str) -> None:
-        self.result.stopped = reason
+        self.stopped = reason
         self.signalled = time.monotonic()
         if reason == "interrupt":
             self.process.send_signal(signal.SIGTERM)  # to the process alone, as container runtimes do
@@ -217,7 +236,7 @@ class _Loop:
 
     def _check_limits(self, now: float) -> bool:
         """Check time and memory. Return False to stop reading."""
-        if self.guard.is_cancelled:
+        if self.guard.cancelled.is_set():
             _signal_all(self.process, signal.SIGKILL)
             return False
         if self.ended is None and self.process.poll() is not None:
@@ -225,15 +244,15 @@ class _Loop:
         if self.ended is not None:
             if now - self.ended < _LEFT_OVER:
                 return True
-            self.result.left_running = True
+            self.left_running = True
             return False
         if now - self.sampled >= _EACH:
             self.sampled = now
-            self.result.peak_memory = max(self.result.peak_memory, _peak_memory(self.process.pid))
+            self.peak_memory = max(self.peak_memory, _peak_memory(self.process.pid))
         if self.signalled is None and now >= self.began + self.timeout:
             self._stop("timeout")
         elif self.signalled is not None and now - self.signalled >= self.grace:
-            self.result.was_killed = True
+            self.was_killed = True
             _signal_all(self.process, signal.SIGKILL)
         return True
 

@@ -15,7 +15,7 @@ from balog.tap.verify.leaks import Leaks
 from balog.tap.verify.options import Options
 from balog.tap.verify.output_reader import KnownStreams, OutputReader
 from balog.tap.verify.process import Guard, OutputHandler, ProcessResult, run
-from balog.tap.verify.runs import Capture, CommandRun, SyncRun
+from balog.tap.verify.runs import Capture, CommandRun, SyncRun, TapRun
 from balog.tap.verify.tap_command import TapCommand
 
 Made = TypeVar("Made")
@@ -41,13 +41,13 @@ class Runner:
     Args:
         command: the tap's command.
         options: the limits.
-        leaks: searches the outputs for secrets.
+        config: the tap's decoded config, whose secrets are searched for in the outputs.
         on_run: called with the name of each run before it starts.
     """
 
-    def __init__(self, command: TapCommand, options: Options, leaks: Leaks, on_run: Callable[[str], None]) -> None:
-        self.command = command
-        self.leaks = leaks
+    def __init__(self, command: TapCommand, options: Options, config: Any, on_run: Callable[[str], None]) -> None:
+        self._command = command
+        self._tap_config = config
         self._options = options
         self._on_run = on_run
         self._folder = tempfile.TemporaryDirectory(prefix="balog-verify-")
@@ -57,16 +57,16 @@ class Runner:
         self._changed = threading.Condition()
         self._files = count(1)
         self._config = self._config_bytes()
-        self._made: list[SyncRun | CommandRun] = []
+        self._made: list[TapRun] = []
 
     @property
-    def made(self) -> list[SyncRun | CommandRun]:
+    def made(self) -> list[TapRun]:
         """The finished runs, in the order of their starts."""
         return sorted(self._made, key=lambda tap_run: tap_run.result.began)
 
     def cancel(self) -> None:
         """End the running runs, and begin no other: those who wait for one get ``RunCancelled``."""
-        self._guard.is_cancelled = True
+        self._guard.cancelled.set()
 
     def close(self) -> None:
         """Remove the files of the runs."""
@@ -76,22 +76,18 @@ class Runner:
         self, name: str, line: list[str], known: KnownStreams, *, interrupt_after: int = 0, timeout: float | None = None
     ) -> SyncRun:
         """Run the tap, and read its output as a target would."""
-        output = OutputReader(self.leaks.fresh(), known, most=self._options.records, interrupt_after=interrupt_after)
+        leaks = Leaks(self._tap_config)
+        output = OutputReader(leaks, known, most=self._options.records, interrupt_after=interrupt_after)
         result = self._run(name, line, output, timeout, small_pipe=bool(interrupt_after))
-        output.close(cut=result.stopped not in ("", "interrupt"))
-        sync_run = SyncRun(name=name, output=output, result=result)
-        self._made.append(sync_run)
+        self._made.append(sync_run := SyncRun(name=name, output=output, result=result))
         return sync_run
 
     def ask(self, name: str, line: list[str], *, timeout: float | None = None) -> CommandRun:
         """Run the tap, and keep its output."""
-        capture = Capture(self.leaks.fresh())
-        result = self._run(name, line, capture, timeout)
-        capture.logs.close()
-        capture.leaks.search_output(capture.data, "stdout")
-        probe = CommandRun(name=name, stdout=bytes(capture.data), logs=capture.logs, result=result, leaks=capture.leaks)
-        self._made.append(probe)
-        return probe
+        output = Capture(Leaks(self._tap_config))
+        result = self._run(name, line, output, timeout)
+        self._made.append(command_run := CommandRun(name=name, output=output, result=result))
+        return command_run
 
     def write(self, name: str, text: str) -> Path:
         """Write a file for a run."""
@@ -109,14 +105,10 @@ class Runner:
             self._running += 1
         try:
             self._on_run(name)
-            return run(
-                line,
-                output,
-                self._guard,
-                timeout=options.timeout if timeout is None else min(timeout, options.timeout),
-                grace=options.grace,
-                small_pipe=small_pipe,
-            )
+            seconds = options.timeout if timeout is None else min(timeout, options.timeout)
+            result = run(line, output, self._guard, timeout=seconds, grace=options.grace, small_pipe=small_pipe)
+            output.close(cut=result.stopped not in ("", "interrupt"))
+            return result
         finally:
             with self._changed:
                 self._running -= 1
@@ -126,7 +118,7 @@ class Runner:
 
     def _config_bytes(self) -> bytes:
         try:
-            return self.command.config.read_bytes() if self.command.config else b""
+            return self._command.config.read_bytes() if self._command.config else b""
         except OSError:
             return b""
 

@@ -124,6 +124,10 @@ class SyncedStream:
         if self.replication_key:
             self._replicate(record, line)
 
+    def add_batch(self) -> None:
+        """Add a BATCH."""
+        self.batches += 1
+
     def add_bookmark(self, value: Any) -> None:
         """Add the stream's bookmark of a STATE."""
         if value == self.bookmark:

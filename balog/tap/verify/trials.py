@@ -26,7 +26,7 @@ from balog.tap.verify.leaks import Leaks
 from balog.tap.verify.options import Options
 from balog.tap.verify.output_reader import KnownStreams, StateLine
 from balog.tap.verify.runner import Runner, made_once
-from balog.tap.verify.runs import CommandRun, Skip, SyncRun
+from balog.tap.verify.runs import CommandRun, Skip, SyncRun, TapRun
 from balog.tap.verify.tap_command import TapCommand, parse_command, read_json
 
 _FIRST = "sync"
@@ -68,7 +68,7 @@ class Trials:
         self._given_catalog: Document | None = read_json(given, "--catalog") if given else None
         self.leaks = Leaks(self.config)
         self.is_older = False
-        self.runner = Runner(self.command, self.options, self.leaks, on_run or (lambda name: None))
+        self.runner = Runner(self.command, self.options, self.config, on_run or (lambda name: None))
         self._locks: dict[str, threading.RLock] = {}
 
     def __enter__(self) -> Trials:
@@ -78,7 +78,7 @@ class Trials:
         self.runner.close()
 
     @property
-    def made(self) -> list[SyncRun | CommandRun]:
+    def made(self) -> list[TapRun]:
         """The finished runs, in the order of their starts."""
         return self.runner.made
 
@@ -94,12 +94,12 @@ class Trials:
     @made_once
     def discovered(self) -> DiscoveryOutput:
         """The output of ``--discover``."""
-        return read_discovery(self.discovery.stdout)
+        return read_discovery(bytes(self.discovery.output.data))
 
     @made_once
     def second_discovery(self) -> DiscoveryOutput:
         """The output of a second ``--discover``."""
-        return read_discovery(self._ask("discover again", "--discover").stdout)
+        return read_discovery(bytes(self._ask("discover again", "--discover").output.data))
 
     @made_once
     def catalog(self) -> Document | None:

@@ -7,7 +7,7 @@ import pytest
 from balog.tap.verify.leaks import Leaks
 from balog.tap.verify.logs import Logs, place_of
 from balog.tap.verify.process import ProcessResult
-from balog.tap.verify.runs import CommandRun
+from balog.tap.verify.runs import Capture, CommandRun
 from tests.tap.verify.defects import verified
 
 OWN = 'File "/venv/lib/python3.11/site-packages/tap_foo/client.py", line 31, in get'
@@ -33,10 +33,10 @@ def test_the_place_is_the_innermost_frame_of_the_tap_itself(frames: tuple[str, .
 
 
 def outcome(stderr: str, code: int = 1) -> str:
-    logs = Logs(Leaks(None))
-    logs.feed(stderr.encode())
-    logs.close()
-    return CommandRun(name="x", stdout=b"", logs=logs, result=ProcessResult(code=code), leaks=Leaks(None)).outcome
+    output = Capture(Leaks(None))
+    output.logs.feed(stderr.encode())
+    output.close(cut=False)
+    return CommandRun(name="x", output=output, result=ProcessResult(code=code)).outcome
 
 
 @pytest.mark.parametrize(

@@ -138,4 +138,4 @@ def test_of_a_bare_config_secrets_are_left_alone(tmp_path: Path) -> None:
         bare = trials.bare_config
 
     assert "base is missing" in bare.output.logs.last_error
-    assert bare.leaks.found.keys() == {("$.base_token", "stderr"), ("$.deep.token", "stderr")}
+    assert bare.output.leaks.found.keys() == {("$.base_token", "stderr"), ("$.deep.token", "stderr")}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from balog.common.errors import MissingExtraError
@@ -210,31 +210,35 @@ def keys_are_automatic(entry: Document) -> Iterator[str]:
 
     Write `inclusion: automatic` for key properties: without them a target cannot update rows.
     """
-    if not metadata_of(entry) and not has_inclusion(entry):
-        return
-    for name in key_properties_of(entry):
+    if metadata_of(entry) or has_inclusion(entry):
+        yield from _not_automatic(entry, key_properties_of(entry))
+
+
+def _not_automatic(entry: Document, names: Iterable[str]) -> Iterator[str]:
+    for name in names:
         inclusion = inclusion_of(entry, name)
         if inclusion != "automatic" and name in properties_of(entry):
             yield f"{name} is {inclusion or 'undeclared'}"
 
 
-@check("discovery", "warning", 3, RuleSource.DISCOVERY_MODE)
-def replication_key_is_automatic(trials: Trials) -> Iterator[Violation]:
+def _keyed_entries(trials: Trials) -> list[tuple[str, Document]]:
+    keyed = [
+        (name, entry)
+        for name, entry in catalog_entries(trials)
+        if replication_key_of(entry) in properties_of(entry) and (metadata_of(entry) or has_inclusion(entry))
+    ]
+    if not keyed:
+        raise Skip("no stream declares both a replication key and inclusions")
+    return keyed
+
+
+@check_each(_keyed_entries, "discovery", "warning", 3, RuleSource.DISCOVERY_MODE)
+def replication_key_is_automatic(entry: Document) -> Iterator[str]:
     """A replication key cannot be deselected: its ``inclusion`` is ``automatic``.
 
     Write `inclusion: automatic` for the replication key: without it in the records, no bookmark can advance.
     """
-    judged = 0
-    for entry in entries(catalog_of(trials)):
-        key = replication_key_of(entry)
-        if key not in properties_of(entry) or not (metadata_of(entry) or has_inclusion(entry)):
-            continue
-        judged += 1
-        inclusion = inclusion_of(entry, key)
-        if inclusion != "automatic":
-            yield Violation(f"{key} is {inclusion or 'undeclared'}", name_of(entry))
-    if not judged:
-        raise Skip("no stream declares both a replication key and inclusions")
+    return _not_automatic(entry, [replication_key_of(entry)])
 
 
 @check_each(catalog_entries, "discovery", "warning", 2, RuleSource.DISCOVERY_MODE)
@@ -244,12 +248,7 @@ def keys_are_one_story(entry: Document) -> Iterator[str]:
     Write the same keys in the entry's `key_properties` and in its metadata.
     """
     keys, older = metadata_of(entry).get((), {}).get("table-key-properties"), entry.get("key_properties")
-    if (
-        isinstance(keys, list)
-        and isinstance(older, list)
-        and older
-        and sorted(map(str, keys)) != sorted(map(str, older))
-    ):
+    if isinstance(keys, list) and isinstance(older, list) and older and {*map(str, keys)} != {*map(str, older)}:
         yield "they differ"
 
 

@@ -157,7 +157,7 @@ def secrets_stay_secret(trials: Trials) -> Iterator[Violation]:
         raise Skip("the secrets of the config are names of the catalog")
     seen: set[tuple[str, str]] = set()
     for run in sorted(trials.made, key=lambda run: (run.name != "sync", run.name)):
-        for (path, output), line in run.leaks.found.items():
+        for (path, output), line in run.output.leaks.found.items():
             if path in hidden or (path, output) in seen:
                 continue
             seen.add((path, output))

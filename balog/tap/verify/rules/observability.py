@@ -29,8 +29,9 @@ def _with_records(trials: Trials) -> list[tuple[str, OutputReader]]:
     return [("", output)]
 
 
-def _answers(written: CommandRun) -> bool:
-    return written.result.code == 0 and not written.result.stopped and bool(written.stdout.strip())
+def _unanswered(run: CommandRun) -> Iterator[Violation]:
+    if run.result.code or run.result.stopped or not run.output.data.strip():
+        yield Violation(run.outcome if run.result.code else "nothing on stdout")
 
 
 @check("observability", "advice", 1, RuleSource.SDK_TESTS)
@@ -39,8 +40,7 @@ def version_is_printed(trials: Trials) -> Iterator[Violation]:
 
     Support --version without a config, and write one line to stdout.
     """
-    if not _answers(trials.version):
-        yield Violation(trials.version.outcome if trials.version.result.code else "nothing on stdout")
+    return _unanswered(trials.version)
 
 
 @check("observability", "advice", 1, RuleSource.SDK_TESTS)
@@ -49,8 +49,7 @@ def about_is_printed(trials: Trials) -> Iterator[Violation]:
 
     Support --about without a config, and print the tap's name, settings and streams.
     """
-    if not _answers(trials.about):
-        yield Violation(trials.about.outcome if trials.about.result.code else "nothing on stdout")
+    return _unanswered(trials.about)
 
 
 @check("observability", "warning", 2, RuleSource.PRACTICE)
