@@ -14,7 +14,8 @@ from typing import Any
 
 import msgspec
 
-from balog.common.errors import split_refusal
+from balog.common.errors import EventError, MissingExtraError, split_refusal
+from balog.event import check_keys
 from balog.registry.complexity import Complexity, measure_complexity
 from balog.registry.json_compiler import compile_schema
 from balog.registry.reasons import describe_error, json_path
@@ -24,6 +25,7 @@ MAX_VIOLATIONS = 100
 _MAX_VALUES = 5_000
 _MAX_PATHS = 1_000_000
 _MAX_BRANCHED = 1e7  # paths into a payload
+_LARGEST_FOR_REFERENCE = 64 << 10  # bytes of a schema; jsonschema needs about a second for it
 _DEEPEST = 255  # of jsonschema-rs
 _NO_MARKS = bytes(set(range(256)) - set(b'{}[]"'))
 _STEPS = {ord("{"): 1, ord("["): 1, ord("}"): -1, ord("]"): -1}
@@ -147,6 +149,36 @@ def decode_schema(source: bytes, where: str = "") -> dict[str, Any]:
     if not isinstance(document, dict):
         raise InvalidSchemaError("not a JSON Schema: expected an object, true or false", where)
     return document
+
+
+def check_document(source: bytes, where: str) -> Any:
+    """Check that each key is there once, and with jsonschema that other validators can read a schema, too.
+
+    Returns:
+        The type that the schema declares for ``cls_type``; None if it declares none.
+
+    Raises:
+        InvalidSchemaError: a key is duplicate, or the schema breaks its meta-schema.
+        MissingExtraError: jsonschema is not installed.
+    """
+    try:
+        document = check_keys(source.removeprefix(b"\xef\xbb\xbf"))
+    except EventError as error:
+        raise InvalidSchemaError(error.reason, where, error.path) from None
+    if len(source) <= _LARGEST_FOR_REFERENCE:
+        try:
+            from jsonschema import Draft202012Validator, SchemaError
+            from jsonschema.validators import validator_for
+        except ImportError:
+            raise MissingExtraError("checking a JSON Schema", "schema") from None
+        try:
+            validator_for(document, default=Draft202012Validator).check_schema(document)
+        except SchemaError as error:
+            raise InvalidSchemaError(f"not a JSON Schema: {error.message:.200}", where, error.json_path) from None
+    try:
+        return document["properties"]["cls_type"].get("const")
+    except (AttributeError, KeyError, TypeError):
+        return None
 
 
 def _violations(errors: Iterator[Any]) -> Iterator[SchemaViolation]:

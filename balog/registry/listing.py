@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 
 from balog.common.errors import BalogError
 from balog.common.storage import StorageError
@@ -37,19 +38,38 @@ class UnknownVersionError(BalogError):
 
 
 class ListedVersion:
-    """A version in a store, and what was made of it so far.
+    """A version of a type in a store, read and compiled at most once."""
 
-    Attributes:
-        schema: the schema as it was registered; None before it is read.
-        bundled: the schema with the types that it refers to.
-        validator: the validator, or the reason why there is none.
-    """
-
-    def __init__(self, store: SchemaStore, kept: StoredVersion) -> None:
+    def __init__(self, store: SchemaStore, type: str, kept: StoredVersion) -> None:
         self.store, self.kept = store, kept
-        self.schema: Schema | None = None
-        self.bundled: Schema | None = None
-        self.validator: PayloadValidator | InvalidSchemaError | None = None
+        self._type = type
+        self._original: Schema | None = None
+        self._bundled: Schema | None = None
+        self._validator: PayloadValidator | InvalidSchemaError | None = None
+
+    def original(self) -> Schema | None:
+        """Return the schema as it was registered; None if it was deleted since it was listed."""
+        if self._original is None and (source := self.store.read(self._type, self.kept)) is not None:
+            name = self.kept.name
+            self._original = Schema(self._type, name.version, name.form, source, name.message)
+        return self._original
+
+    def bundled(self, bundle: Callable[[], Schema]) -> Schema:
+        """Return the schema with the types that it refers to; ``bundle`` makes it at the first call."""
+        if self._bundled is None:
+            self._bundled = bundle()
+        return self._bundled
+
+    def validator(self, compile: Callable[[], PayloadValidator]) -> PayloadValidator:
+        """Return the validator. ``compile`` makes it at the first call; its InvalidSchemaError is raised at each."""
+        if self._validator is None:
+            try:
+                self._validator = compile()
+            except InvalidSchemaError as error:  # protoc does not run anew for each payload
+                self._validator = error
+        if isinstance(self._validator, InvalidSchemaError):
+            raise InvalidSchemaError(self._validator.reason, self._validator.source, self._validator.path)
+        return self._validator
 
 
 class VersionListing:
@@ -141,7 +161,7 @@ class VersionListing:
                 for version, kept in versions.items():
                     known = before.get(type, {}).get(version)
                     if known is None or known.store is not store or known.kept != kept:
-                        known = ListedVersion(store, kept)
+                        known = ListedVersion(store, type, kept)
                     types.setdefault(type, {})[version] = known
         self._types = {type: dict(sorted(v.items(), key=lambda item: order(item[0]))) for type, v in types.items()}
         self._listed = time.monotonic()

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from balog.common.errors import BalogError, ConfigError, EventError, MissingExtraError
+from balog.common.errors import BalogError, ConfigError
 from balog.common.storage import StorageError, is_url
-from balog.event import check_keys
 from balog.registry.listing import UnknownTypeError, UnknownVersionError, VersionListing, quoted
 from balog.registry.names import check_names, major, order
 from balog.registry.schema import MAX_SCHEMA_BYTES, InvalidSchemaError, PayloadValidator, Schema
@@ -19,9 +18,6 @@ from balog.registry.store import FolderStore, Listing, SchemaStore
 
 if TYPE_CHECKING:
     from balog.registry.comparing import CompatibilityReport, Mode
-
-
-_LARGEST_FOR_REFERENCE = 64 << 10  # bytes of a schema; jsonschema needs about a second for it
 
 
 class VersionTakenError(BalogError):
@@ -101,9 +97,7 @@ class Registry:
             UnknownTypeError, UnknownVersionError, StorageError: see ``original``.
         """
         version, entry = self._listing.find(type, version)
-        if entry.bundled is None:
-            entry.bundled = self.bundle(self.original(type, version))
-        return entry.bundled
+        return entry.bundled(lambda: self.bundle(self.original(type, version)))
 
     def bundle(self, schema: Schema) -> Schema:
         """Return a schema bundled with the types of this registry that it refers to.
@@ -142,13 +136,10 @@ class Registry:
             StorageError: the store is unreachable.
         """
         version, entry = self._listing.find(type, version)
-        if entry.schema is None:
-            name, source = entry.kept.name, entry.store.read(type, entry.kept)
-            if source is None:  # deleted since it was listed
-                self.refresh()
-                raise UnknownVersionError(type, version, self.versions(type))
-            entry.schema = Schema(type, version, name.form, source, name.message)
-        return entry.schema
+        if (schema := entry.original()) is None:  # deleted since it was listed
+            self.refresh()
+            raise UnknownVersionError(type, version, self.versions(type))
+        return schema
 
     def validator(self, type: str, version: str | None = None) -> PayloadValidator:
         """Return the validator of a version's payloads; the same object until the version is deleted.
@@ -159,14 +150,7 @@ class Registry:
             UnknownTypeError, UnknownVersionError, StorageError: as ``get``.
         """
         version, entry = self._listing.find(type, version)
-        if entry.validator is None:
-            try:
-                entry.validator = make_validator(self.get(type, version))
-            except InvalidSchemaError as error:  # protoc does not run anew for each payload
-                entry.validator = error
-        if isinstance(entry.validator, InvalidSchemaError):
-            raise InvalidSchemaError(entry.validator.reason, entry.validator.source, entry.validator.path)
-        return entry.validator
+        return entry.validator(lambda: make_validator(self.get(type, version)))
 
     def register(self, schema: Schema, mode: Mode = "backward") -> CompatibilityReport:
         """Register a new version, if it is compatible. A registered version is immutable.
@@ -239,10 +223,13 @@ class Registry:
             raise InvalidSchemaError(f"larger than {MAX_SCHEMA_BYTES >> 20} MiB", where)
         validator = make_validator(self.bundle(schema))
         if schema.form == "json":
-            _check_document(schema.source.removeprefix(b"\xef\xbb\xbf"), where)
-        declared = _declared_type(schema)
-        if declared not in (None, schema.type):
-            raise InvalidSchemaError(f"is of the type {quoted(str(declared))}", where, "$.properties.cls_type.const")
+            from balog.registry.json_schema import check_document
+
+            declared = check_document(schema.source, where)
+            if declared not in (None, schema.type):
+                raise InvalidSchemaError(
+                    f"is of the type {quoted(str(declared))}", where, "$.properties.cls_type.const"
+                )
         return validator
 
     def refresh(self) -> None:
@@ -326,37 +313,3 @@ def make_validator(schema: Schema, where: str = "") -> PayloadValidator:
     from balog.registry.json_schema import JsonValidator
 
     return JsonValidator(schema.source, where)
-
-
-def _check_document(source: bytes, where: str) -> None:
-    """Check that each key is there once, and with jsonschema that other validators can read a schema, too.
-
-    Raises:
-        InvalidSchemaError: a key is duplicate, or the schema breaks its meta-schema.
-        MissingExtraError: jsonschema is not installed.
-    """
-    try:
-        document = check_keys(source)
-    except EventError as error:
-        raise InvalidSchemaError(error.reason, where, error.path) from None
-    if len(source) > _LARGEST_FOR_REFERENCE:
-        return
-    try:
-        from jsonschema import Draft202012Validator, SchemaError
-        from jsonschema.validators import validator_for
-    except ImportError:
-        raise MissingExtraError("checking a JSON Schema", "schema") from None
-    try:
-        validator_for(document, default=Draft202012Validator).check_schema(document)
-    except SchemaError as error:
-        raise InvalidSchemaError(f"not a JSON Schema: {error.message:.200}", where, error.json_path) from None
-
-
-def _declared_type(schema: Schema) -> Any:
-    if schema.form != "json":
-        return None
-    try:
-        properties = msgspec.json.decode(schema.source.removeprefix(b"\xef\xbb\xbf")).get("properties")
-        return properties["cls_type"].get("const")
-    except (AttributeError, KeyError, TypeError):
-        return None

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from schema_pairs import json_schema, pairs, payloads
 
 from balog.registry.comparing import compare
-from balog.registry.comparing.coverage import covers
-from balog.registry.comparing.document import SchemaDocument
+from balog.registry.comparing.document import SchemaDocument, covers
 from balog.registry.comparing.open_content import assume_open_content
 
 by_chance = settings(max_examples=75, suppress_health_check=list(HealthCheck), deadline=None)

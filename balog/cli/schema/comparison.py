@@ -39,16 +39,9 @@ mode_option = options.choice(
 @click.option("--type", metavar="NAME", help="Type of NEW.  [default: the name of its folder]")
 @options.proto_message
 @mode_option
-@click.option(
-    "--open/--strict",
-    "is_open",
-    default=True,
-    help="Whether an optional property may be added to an open model.  [default: open]",
-)
 def check(
-    registry_place: options.RegistryPlace, schemas: Sequence[str], type: str | None, message: str, mode: Mode,
-    is_open: bool,
-) -> None:  # fmt: skip
+    registry_place: options.RegistryPlace, schemas: Sequence[str], type: str | None, message: str, mode: Mode
+) -> None:
     """Check whether NEW is compatible with OLD, or with all versions in the registry.
 
     OLD and NEW are files (JSON Schema or .proto), or TYPE/VERSION of a registry. The check covers JSON and protobuf's
@@ -75,7 +68,7 @@ def check(
             document_of(schema)
         except InvalidSchemaError as error:
             raise InvalidSchemaError(error.reason, name, error.path) from None
-    verdict = compare_in_child(history, new, mode, open=is_open, is_pair=is_pair)
+    verdict = compare_in_child(history, new, mode, is_pair=is_pair)
     least = least_version(history, verdict) if all(schema.version for schema in history) else None
     too_small = bool(least and new.version) and order(new.version) < order(least)
     _print(verdict)

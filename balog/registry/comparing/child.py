@@ -21,18 +21,12 @@ MEMORY = 4 << 30  # bytes of address space
 _CHILD = "import sys; sys.path[:] = sys.argv[1:]; from balog.registry.comparing.child import main; main()"
 
 
-_Call = tuple[list[Schema], Schema, Mode, int, bool, bool]
-"""History, new schema, mode, seconds, and whether the model is open and the history one schema to compare with."""
+_Call = tuple[list[Schema], Schema, Mode, int, bool]
+"""History, new schema, mode, seconds, and whether the history is one schema to compare with."""
 
 
 def compare_in_child(
-    history: Sequence[Schema],
-    new: Schema,
-    mode: Mode,
-    seconds: int = SECONDS,
-    *,
-    open: bool = True,
-    is_pair: bool = False,
+    history: Sequence[Schema], new: Schema, mode: Mode, seconds: int = SECONDS, *, is_pair: bool = False
 ) -> CompatibilityReport:
     """See ``compare_history``. A comparison that exceeds the limits is undecided, which counts as a break.
 
@@ -40,7 +34,7 @@ def compare_in_child(
         history: valid schemas, as ``new`` is.
         is_pair: ``history`` has one schema, which ``new`` is compared with whatever their versions are.
     """
-    call = msgspec.msgpack.encode((history, new, mode, seconds, open, is_pair))
+    call = msgspec.msgpack.encode((history, new, mode, seconds, is_pair))
     command = [sys.executable, "-I", "-c", _CHILD, *filter(None, sys.path)]
     done = subprocess.run(command, check=False, input=call, capture_output=True, cwd="/")
     if done.returncode == 0:
@@ -52,12 +46,10 @@ def compare_in_child(
 
 def main() -> None:
     """Read a call from stdin, and write its report to stdout."""
-    history, new, mode, seconds, is_open, is_pair = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=_Call)
+    history, new, mode, seconds, is_pair = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=_Call)
     limits = [(resource.RLIMIT_CPU, seconds)] + [(resource.RLIMIT_AS, MEMORY)] * (sys.platform == "linux")
     for kind, most in limits:
         hard = resource.getrlimit(kind)[1]
         resource.setrlimit(kind, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
-    report = (
-        compare(history[0], new, mode, open=is_open) if is_pair else compare_history(history, new, mode, open=is_open)
-    )
+    report = compare(history[0], new, mode) if is_pair else compare_history(history, new, mode)
     sys.stdout.buffer.write(msgspec.msgpack.encode(report))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
-from balog.registry.comparing.coverage import Answer, covers
 from balog.registry.comparing.diff import Difference, differences
-from balog.registry.comparing.document import SchemaDocument, path_of
+from balog.registry.comparing.document import Answer, SchemaDocument, covers, path_of
 from balog.registry.comparing.open_content import assume_open_content
 from balog.registry.comparing.verdict import Bump, CompatibilityFinding, CompatibilityReport, Mode
 from balog.registry.json_schema import decode_schema
@@ -32,15 +31,12 @@ def compare(old: Schema, new: Schema, mode: Mode = "backward", *, open: bool = T
         MissingExtraError: packages for the form are not installed.
     """
     before, after = document_of(old), document_of(new)
-    findings = compare_documents(before, after, mode, open=open)
-    findings += _wire(old, new, mode)
+    findings = [*_compare_documents(before, after, mode, open), *_wire(old, new, mode)]
     compatible = not any(finding.breaks for finding in findings)
     return CompatibilityReport(compatible=compatible, bump=_bump(old, new, before, after, findings), findings=findings)
 
 
-def compare_history(
-    history: Sequence[Schema], new: Schema, mode: Mode = "backward", *, open: bool = True
-) -> CompatibilityReport:
+def compare_history(history: Sequence[Schema], new: Schema, mode: Mode = "backward") -> CompatibilityReport:
     """Compare a new version with all earlier ones.
 
     The transitive modes compare with each earlier version of the latest major; the other modes with the latest version.
@@ -52,16 +48,15 @@ def compare_history(
     if not before:
         return CompatibilityReport(compatible=True, bump="none")
     last = before[-1]
-    verdict = compare(last, new, mode, open=open)
+    verdict = compare(last, new, mode)
     if not mode.endswith("_transitive"):
         return verdict
     findings = list(verdict.findings)
     for earlier in reversed(before[:-1]):
         if major(earlier.version) == major(last.version):
-            earlier_findings = compare(earlier, new, mode, open=open).findings
             findings += [
                 msgspec.structs.replace(finding, reason=f"{finding.reason} (since {earlier.version})")
-                for finding in earlier_findings
+                for finding in compare(earlier, new, mode).findings
                 if finding.breaks and not _has(findings, finding)
             ]
     compatible = not any(finding.breaks for finding in findings)
@@ -87,14 +82,15 @@ def least_version(history: Sequence[Schema], verdict: CompatibilityReport) -> st
     return ".".join(map(str, [*numbers[:index], numbers[index] + 1, *[0] * (2 - index)]))
 
 
-def compare_documents(
-    old: SchemaDocument, new: SchemaDocument, mode: Mode, *, open: bool = True
-) -> list[CompatibilityFinding]:
+def _compare_documents(old: SchemaDocument, new: SchemaDocument, mode: Mode, open: bool) -> list[CompatibilityFinding]:
     """Return the findings of the JSON layer, breaking ones first."""
     changes = differences(old, new)
     breaks: dict[Difference, CompatibilityFinding] = {}
     general: list[CompatibilityFinding] = []
-    for writer, reader, refused_by in _directions(old, new, mode):
+    directions: list[tuple[SchemaDocument, SchemaDocument, Side]] = [(old, new, "new"), (new, old, "old")]
+    for writer, reader, refused_by in directions:
+        if not mode.startswith(("full", "backward" if refused_by == "new" else "forward")):
+            continue
         explanations, rest = _breaks(writer, reader, changes, refused_by, open)
         general += rest
         for change, finding in explanations.items():
@@ -106,15 +102,6 @@ def compare_documents(
         for change in changes
     ]
     return sorted(general + reported, key=lambda finding: not finding.breaks)
-
-
-def _directions(
-    old: SchemaDocument, new: SchemaDocument, mode: Mode
-) -> list[tuple[SchemaDocument, SchemaDocument, Side]]:
-    backward: tuple[SchemaDocument, SchemaDocument, Side] = (old, new, "new")
-    forward: tuple[SchemaDocument, SchemaDocument, Side] = (new, old, "old")
-    kind = mode.removesuffix("_transitive")
-    return [backward, forward] if kind == "full" else [backward] if kind == "backward" else [forward]
 
 
 def _breaks(
@@ -130,14 +117,10 @@ def _breaks(
     explanations = {change: finding for change, finding in findings.items() if finding is not None}
     if explanations:
         return explanations, []
-    side = "the new version" if refused_by == "new" else "the old version"
-    reason = (
-        f"{side} rejects a payload that the other version accepts"
-        if answer == "no"
-        else f"it could not be proved that {side} accepts every payload of the other version"
-    )
-    undecided = answer != "no"
-    return {}, [CompatibilityFinding(layer="json", path="$", reason=reason, undecided=undecided)]
+    reason = f"the {refused_by} version rejects a payload that the other version accepts"
+    if answer != "no":
+        reason = f"it could not be proved that the {refused_by} version accepts every payload of the other version"
+    return {}, [CompatibilityFinding(layer="json", path="$", reason=reason, undecided=answer != "no")]
 
 
 def _explain(
@@ -190,13 +173,9 @@ def document_of(schema: Schema) -> SchemaDocument:
         from balog.registry.protobuf import compile_proto
 
         return SchemaDocument(compile_proto(schema.source, schema.message).json_schema())
-    document: dict[str, Any] = decode_schema(schema.source, where)
+    document = decode_schema(schema.source, where)
     properties = document.get("properties")
     declared = properties.get("version") if isinstance(properties, dict) else None
-    if (
-        isinstance(properties, dict)
-        and isinstance(declared, dict)
-        and schema.version in (declared.get("const"), *declared.get("enum", []))
-    ):
-        document = {**document, "properties": {**properties, "version": {"type": "string"}}}
+    if isinstance(declared, dict) and schema.version in (declared.get("const"), *declared.get("enum", [])):
+        document = {**document, "properties": {**document["properties"], "version": {"type": "string"}}}
     return SchemaDocument(document)

@@ -1,12 +1,12 @@
 """Describes the differences between two JSON Schemas, one place of a payload after the other.
 
-The description is not a proof: a change "narrows" or "widens" if no other change compensates it. ``coverage`` decides.
+The description is not a proof: a change "narrows" or "widens" if no other change compensates it. ``covers`` decides.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -25,6 +25,9 @@ _OTHER_WORDS = (
 )  # fmt: skip
 _TYPES = ("null", "boolean", "integer", "number", "string", "array", "object")
 _MOST = 1_000
+
+Schemas = Sequence[dict[str, Any]]
+"""The schemas against which every value of a place must be valid."""
 
 
 class Difference(NamedTuple):
@@ -72,10 +75,10 @@ class _Walk:
 
     def _at(self, old_nodes: list[Node], new_nodes: list[Node], path: tuple[Step, ...]) -> Iterator[Difference]:
         before, after = self._old.expand(old_nodes, mandatory=True), self._new.expand(new_nodes, mandatory=True)
-        yield from self._values(old_nodes, new_nodes, path)
+        yield from self._values(before, after, old_nodes, new_nodes, path)
         yield from _limits(before, after, path)
         yield from _other_words(before, after, path)
-        yield from self._members(old_nodes, new_nodes, path)
+        yield from self._members(before, after, old_nodes, new_nodes, path)
         old, new = self._old.items(old_nodes), self._new.items(new_nodes)
         if old or new:
             self._queue.append((old, new, (*path, ITEMS)))
@@ -83,14 +86,13 @@ class _Walk:
         if any(isinstance(node, dict) for node in (*old, *new)):
             self._queue.append((old, new, (*path, OTHERS)))
 
-    def _values(self, old_nodes: list[Node], new_nodes: list[Node], path: tuple[Step, ...]) -> Iterator[Difference]:
-        lists = (
-            _enumerated(self._old.expand(old_nodes, mandatory=True)),
-            _enumerated(self._new.expand(new_nodes, mandatory=True)),
-        )
-        had, has = (None if enum is None else {msgspec.json.encode(value): None for value in enum} for enum in lists)
+    def _values(
+        self, before: Schemas, after: Schemas, old_nodes: list[Node], new_nodes: list[Node], path: tuple[Step, ...]
+    ) -> Iterator[Difference]:
+        enums = (_enumerated(before), _enumerated(after))
+        had, has = (None if enum is None else {msgspec.json.encode(v): _short(v) for v in enum} for enum in enums)
         if had is not None and has is not None:
-            lost, gained = ([_short(value) for value in a if value not in b] for a, b in ((had, has), (has, had)))
+            lost, gained = ([text for value, text in a.items() if value not in b] for a, b in ((had, has), (has, had)))
             if lost:
                 yield Difference(path, f"enum lost {_some(lost)}", True, False)
             if gained:
@@ -103,31 +105,33 @@ class _Walk:
             reason = f"type {_either(was)} became {_either(now)}"
             yield Difference(path, reason, not was <= numbers, not now <= numbered)
         elif has is not None:
-            yield Difference(path, f"was limited to {_some([_short(value) for value in has])}", True, False)
+            yield Difference(path, f"was limited to {_some(has.values())}", True, False)
         if had is not None and has is None:
-            yield Difference(path, f"is no longer limited to {_some([_short(value) for value in had])}", False, True)
+            yield Difference(path, f"is no longer limited to {_some(had.values())}", False, True)
 
-    def _members(self, old_nodes: list[Node], new_nodes: list[Node], path: tuple[Step, ...]) -> Iterator[Difference]:
+    def _members(
+        self, before: Schemas, after: Schemas, old_nodes: list[Node], new_nodes: list[Node], path: tuple[Step, ...]
+    ) -> Iterator[Difference]:
         had, has = self._old.declared(old_nodes), self._new.declared(new_nodes)
-        required_fields, needs = _required(self._old, old_nodes), _required(self._new, new_nodes)
-        was_closed, is_closed = _closed(self._old, old_nodes), _closed(self._new, new_nodes)
+        required_fields, needs = _required(before), _required(after)
+        was_closed, is_closed = _closed(before), _closed(after)
         for name in {**had, **has}:
             here = (*path, name)
             if name not in has:
                 kind = "required property" if name in required_fields else "property"
-                yield Difference(here, f"{kind} {_quoted(name)} was removed", is_closed, True)
+                yield Difference(here, f"{kind} {_short(name)} was removed", is_closed, True)
             elif name not in had:
                 kind = "required" if name in needs else "optional"
-                reason = f"{kind} property {_quoted(name)} was added"
+                reason = f"{kind} property {_short(name)} was added"
                 yield Difference(here, reason, True, was_closed, name in needs)
             else:
                 self._queue.append((self._old.member(old_nodes, name), self._new.member(new_nodes, name), here))
         for name in sorted(needs - required_fields):
             if name in had or name not in has:
-                yield Difference((*path, name), f"property {_quoted(name)} was made required", True, False, True)
+                yield Difference((*path, name), f"property {_short(name)} was made required", True, False, True)
         for name in sorted(required_fields - needs):
             if name in has or name not in had:
-                yield Difference((*path, name), f"property {_quoted(name)} was made optional", False, True, True)
+                yield Difference((*path, name), f"property {_short(name)} was made optional", False, True, True)
         if was_closed != is_closed and (had or has or is_closed):
             declared = "may no longer be there" if is_closed else "may be there now"
             yield Difference((*path, OTHERS), f"members that are not named {declared}", is_closed, was_closed)
@@ -140,7 +144,7 @@ def _key(document: SchemaDocument, nodes: list[Node]) -> tuple[int, ...]:
     )
 
 
-def _limits(before: list[dict[str, Any]], after: list[dict[str, Any]], path: tuple[Step, ...]) -> Iterator[Difference]:
+def _limits(before: Schemas, after: Schemas, path: tuple[Step, ...]) -> Iterator[Difference]:
     for words, pick in ((_AT_LEAST, max), (_AT_MOST, min)):
         for word in words:
             had, has = (
@@ -160,21 +164,18 @@ def _limits(before: list[dict[str, Any]], after: list[dict[str, Any]], path: tup
                 yield Difference(path, f"{word} was {step} from {had} to {has}", narrows, not narrows)
 
 
-def _other_words(
-    before: list[dict[str, Any]], after: list[dict[str, Any]], path: tuple[Step, ...]
-) -> Iterator[Difference]:
+def _other_words(before: Schemas, after: Schemas, path: tuple[Step, ...]) -> Iterator[Difference]:
     """Yield the changes of keywords that are compared verbatim."""
     for word in _OTHER_WORDS:
-        had, has = ([node[word] for node in nodes if word in node] for nodes in (before, after))
-        had, has = ([value for value in many if value is not False or word != "uniqueItems"] for many in (had, has))
+        ignored = [False] if word == "uniqueItems" else []
+        had, has = ([n[word] for n in nodes if word in n and n[word] not in ignored] for nodes in (before, after))
         if word in ("oneOf", "anyOf"):
             had, has = _alternatives(had), _alternatives(has)
         if _encoded(had) == _encoded(has):
             continue
         if not had:
-            yield Difference(
-                path, f"{word} {_short_value(has)}was added", word != "anyOf" or not all(map(is_anything, has)), False
-            )
+            narrows = word != "anyOf" or not all(map(is_anything, has))
+            yield Difference(path, f"{word} {_short_value(has)}was added", narrows, False)
         elif not has:
             yield Difference(path, f"{word} {_short_value(had)}was removed", False, True)
         else:
@@ -187,7 +188,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _enumerated(nodes: Sequence[dict[str, Any]]) -> list[Any] | None:
+def _enumerated(nodes: Schemas) -> list[Any] | None:
     for node in nodes:
         if isinstance(node.get("enum"), list):
             return list(node["enum"])
@@ -231,25 +232,15 @@ def _listed_types(node: dict[str, Any]) -> set[str] | None:
 
 def _both(types: set[str], others: set[str]) -> set[str]:
     both = types & others
-    if "integer" in types | others and "number" in types | others:
-        both |= {"integer"} if ("integer" in types or "integer" in others) and "number" not in both else set()
-    return both
+    return both | {"integer"} if {"integer", "number"} <= types | others and "number" not in both else both
 
 
-def _required(document: SchemaDocument, nodes: Sequence[Node]) -> set[str]:
-    return {
-        name
-        for node in document.expand(nodes, mandatory=True)
-        if isinstance(node.get("required"), list)
-        for name in node["required"]
-    }
+def _required(schemas: Schemas) -> set[str]:
+    return {name for node in schemas if isinstance(node.get("required"), list) for name in node["required"]}
 
 
-def _closed(document: SchemaDocument, nodes: Sequence[Node]) -> bool:
-    return any(
-        node.get("additionalProperties") is False or node.get("unevaluatedProperties") is False
-        for node in document.expand(nodes, mandatory=True)
-    )
+def _closed(schemas: Schemas) -> bool:
+    return any(False in (node.get("additionalProperties"), node.get("unevaluatedProperties")) for node in schemas)
 
 
 def _alternatives(lists: list[Any]) -> list[Any]:
@@ -264,7 +255,7 @@ def _is_type(node: Node) -> bool:
 def _short_value(values: list[Any]) -> str:
     """Return the value of a keyword if it is short: a pattern, a format, a number."""
     if len(values) == 1 and isinstance(values[0], (str, int, float)) and not isinstance(values[0], bool):
-        return f"{_short(msgspec.json.encode(values[0]))} "
+        return f"{_short(values[0])} "
     return ""
 
 
@@ -272,18 +263,13 @@ def _encoded(values: list[Any]) -> list[bytes]:
     return sorted(msgspec.json.encode(value, order="sorted") for value in values)
 
 
-def _short(value: bytes) -> str:
-    text = value.decode()
-    text = f"'{text[1:-1]}'" if text.startswith('"') else text
-    return cut(text, 60)
+def _short(value: Any) -> str:
+    text = msgspec.json.encode(value).decode()
+    return cut(f"'{text[1:-1]}'" if text.startswith('"') else text, 60)
 
 
-def _some(texts: list[str]) -> str:
-    return ", ".join(texts[:5]) + (f" and {len(texts) - 5} more" if len(texts) > 5 else "")
-
-
-def _quoted(name: str) -> str:
-    return _short(msgspec.json.encode(name))
+def _some(texts: Collection[str]) -> str:
+    return ", ".join(list(texts)[:5]) + (f" and {len(texts) - 5} more" if len(texts) > 5 else "")
 
 
 def _either(kinds: set[str]) -> str:

@@ -1,4 +1,8 @@
-"""A JSON Schema with queries for the comparison: the subschemas that apply to a place of a payload."""
+"""A JSON Schema with queries for the comparison: the subschemas that apply to a place of a payload, and coverage.
+
+jsonschema-rs decides with canonical forms whether a schema covers another one. It cannot decide for some schemas, for
+example recursive ones.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 from balog.registry.complexity import measure_complexity
 from balog.registry.json_compiler import compile_schema
@@ -19,6 +23,9 @@ DEEPEST = 40
 
 Node = Any
 """A subschema: an object or a boolean."""
+
+
+Answer = Literal["yes", "no", "unknown"]
 
 
 class Wildcard(Enum):
@@ -163,6 +170,24 @@ class SchemaDocument:
             else:
                 nodes = self.others(nodes) if step is OTHERS else self.member(nodes, str(step))
         return nodes
+
+
+def covers(
+    reader: SchemaDocument, writer: SchemaDocument, reads: Sequence[Node] = (), writes: Sequence[Node] = ()
+) -> Answer:
+    """Decide whether the reader accepts every payload that the writer accepts.
+
+    Args:
+        reads, writes: the subschemas to compare; the roots if omitted.
+    """
+    new, old = reader.canonical(reads or [reader.root]), writer.canonical(writes or [writer.root])
+    if new is None or old is None:
+        return "unknown"
+    try:
+        answer: Answer = new.covers(old).value
+    except ValueError:  # of two drafts
+        return "unknown"
+    return answer
 
 
 def path_of(steps: Sequence[Step]) -> str:

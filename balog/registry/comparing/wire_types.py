@@ -11,13 +11,10 @@ from typing import Any
 from google.protobuf.descriptor import FieldDescriptor as Field
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto
 
-_VARINTS: dict[int, tuple[int, int]] = {
-    Field.TYPE_INT32: (-(1 << 31), (1 << 31) - 1),
-    Field.TYPE_INT64: (-(1 << 63), (1 << 63) - 1),
-    Field.TYPE_UINT32: (0, (1 << 32) - 1),
-    Field.TYPE_UINT64: (0, (1 << 64) - 1),
-    Field.TYPE_BOOL: (0, 1),
-}
+from balog.registry.protobuf.schema import INTEGERS
+
+_PLAIN_INTEGERS = (Field.TYPE_INT32, Field.TYPE_INT64, Field.TYPE_UINT32, Field.TYPE_UINT64)
+_VARINTS = {Field.TYPE_BOOL: (0, 1), **{kind: INTEGERS[kind] for kind in _PLAIN_INTEGERS}}
 _WIRE = {
     **dict.fromkeys(("int32", "int64", "uint32", "uint64", "sint32", "sint64", "bool", "enum"), "a varint"),
     **dict.fromkeys(("fixed32", "sfixed32", "float"), "4 bytes"),
