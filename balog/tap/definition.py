@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from balog.common.text import suggest
 from balog.tap.bookmarks import EveryN, EverySeconds
 from balog.tap.config import make_spec
+from balog.tap.config.relative_files import place_of_caller
 from balog.tap.errors import TapError
 from balog.tap.records import MAX_QUARANTINED
 from balog.tap.schema import SchemaSource, generated
-from balog.tap.streams import Stream, StreamFamily, StreamFinder, add, declare, inject, link, place_of_caller
+from balog.tap.streams import Stream, StreamFamily, StreamFinder, add, declare, inject, link
 
 _Any = TypeVar("_Any", bound=Callable[..., Any])
 
@@ -216,10 +216,7 @@ class TapDefinition:
                 setattr(self.streams[name], setting, value)
         link(self.streams)
         for stream in self.streams.values():
-            if stream.schema is None:
-                if default_schema is None:
-                    raise TapError(f"{stream.title}: has no schema; call tap.schema({stream.name!r}, …)")
-                stream.schema = default_schema
+            stream.need_schema(default_schema)
         settings = self.spec.settings if self.spec.schema.get("properties") else {}
         for stream in self.streams.values():
             stream.check(settings, has_client=self.make_client is not None)
@@ -234,15 +231,6 @@ class TapDefinition:
         definition = copy.copy(self)
         definition.streams = StreamFamily(self.streams)
         return definition
-
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        """Refuse declarations inside the ``with`` body, because no run would see them."""
-        self.streams.is_closed = True
-        try:
-            yield
-        finally:
-            self.streams.is_closed = False
 
     def _setting(self, name: str, setting: str, parameters: Sequence[str] = ()) -> Callable[[_Any], _Any]:
         line = self._place_of(name, setting)

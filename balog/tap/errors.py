@@ -59,10 +59,11 @@ class SyncError(BalogError):
         reason: what went wrong, as a clause.
     """
 
-    def __init__(self, stream: str, reason: str) -> None:
+    def __init__(self, stream: str, reason: str, cause: BaseException | None = None) -> None:
         super().__init__(f"{stream}: {reason}")
         self.stream = stream
         self.reason = reason
+        self.__cause__ = cause
 
 
 class OutputError(BalogError):

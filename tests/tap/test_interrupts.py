@@ -30,7 +30,7 @@ from balog.tap import Tap
 TIME = {"type": "string", "format": "date-time"}
 ROW = {"type": "object", "properties": {"id": {"type": "integer"}, "at": TIME, "text": {"type": "string"}}}
 SETTINGS = {"key_properties": ["id"], "replication_key": "at", "schema": ROW}
-tap = Tap("tap-ended", config_spec={"pause": 0.0, "wait_at": -1, "swallow": False, "logs": False})
+tap = Tap("tap-ended", config_spec=["pause", "wait_at", "swallow", "logs"])
 
 
 def rows(name, count, bookmark, config):

@@ -50,7 +50,7 @@ def test_files_have_so_many_rows_and_come_before_the_state(tmp_path, capsys, for
     if format == "parquet":
         pytest.importorskip("pyarrow", reason="needs the extra parquet")
     output = Output()
-    output.batch = read_batch_config(config(tmp_path, format, compression, batch_size=2, dialect=dialect))
+    output.write_batches(config(tmp_path, format, compression, batch_size=2, dialect=dialect))
     write = output.records("users")
     output.schema("users", SCHEMA, ["id"], [])
     given = [{"id": number, "name": None if number % 2 else f"né {number}"} for number in range(5)]
@@ -67,7 +67,7 @@ def test_files_have_so_many_rows_and_come_before_the_state(tmp_path, capsys, for
 
 def test_a_record_that_a_file_cannot_hold_is_refused(tmp_path, capsys):
     output = Output()
-    output.batch = read_batch_config(config(tmp_path))
+    output.write_batches(config(tmp_path))
     write = output.records("users")
     with pytest.raises(RecordError, match="half of a surrogate pair"):
         write({"name": "\ud800"})
@@ -127,7 +127,7 @@ def test_a_tap_does_so_by_its_config(tmp_path, capfd):
 
 def test_the_broker_makes_records_of_it_again(tmp_path, capsys):
     output = Output()
-    output.batch = read_batch_config(config(tmp_path))
+    output.write_batches(config(tmp_path))
     output.schema("users", SCHEMA, ["id"], [])
     write = output.records("users")
     output.state({})  # nothing was begun: no file

@@ -45,7 +45,7 @@ def response(document: Any, status: int = 200, **headers: str) -> Response:
 
 
 def tap_of(client: Any, **config: Any) -> Tap:
-    tap = Tap("tap-rest", config_spec=config or None)
+    tap = Tap("tap-rest", config_spec=list(config) or None)
     tap.client(lambda _: client)
     return tap
 

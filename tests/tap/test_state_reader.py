@@ -170,7 +170,7 @@ class TestState:
     def test_none_takes_away(self) -> None:
         state = State({"bookmarks": {"contacts": {"at": 1}}, "currently_syncing": "contacts"})
         state.set("contacts", "at", None)
-        state.currently_syncing = None
+        state.mark_syncing(None)
         assert state.as_json() == {"bookmarks": {"contacts": {}}}
         assert state.has("contacts")
         assert not state.has("deals")

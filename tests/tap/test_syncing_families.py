@@ -157,10 +157,12 @@ class TestSubstreams:
         @contacts.substream("notes")
         def notes() -> Any:
             for number in itertools.count():
+                if number == 3:
+                    raise ConnectionError("gone away")
                 asked.append(number)
                 yield {"id": number}
 
-        ran = sync(tap, max_records=3)
+        ran = sync(tap)
 
         assert (ran.ids("notes"), len(asked)) == ([0, 1, 2], 3)
 

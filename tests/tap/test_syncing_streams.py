@@ -341,22 +341,6 @@ class TestObservers:
         assert watching.told[-1] == ("ended", "contacts", 1, None, None, None)
 
 
-class TestLimits:
-    def test_so_many_records_of_each_stream_and_no_bookmark(self, tap: Tap) -> None:
-        tap.stream("contacts", replication_key="updated")(lambda: iter(_rows(1, 2, 3)))
-        _numbered(tap, "other")
-        tap.stream("few", replication_key="updated")(lambda: iter(_rows(1)))
-
-        ran = sync(tap, max_records=2)
-
-        assert ran.shape() == [
-            *("SCHEMA contacts", "contacts 1", "contacts 2"),
-            *("SCHEMA other", "other 1", "other 2"),
-            *("SCHEMA few", "few 1"),
-        ]
-        assert ran.state == {"bookmarks": {}}
-
-
 def test_a_tap_needs_the_base_install_and_starts_without_what_it_does_not_use(tmp_path: Path) -> None:
     tap = tmp_path / "tap_cool.py"
     tap.write_text(

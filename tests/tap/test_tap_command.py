@@ -23,7 +23,7 @@ PROGRAM = """
 import os, sys, time
 from balog.tap import Tap
 
-tap = Tap("tap-cool", config_spec={"base_url": str, "access_token": str})
+tap = Tap("tap-cool", config_spec=["base_url", "access_token"])
 
 @tap.client
 def client(config):
@@ -44,7 +44,7 @@ if __name__ == "__main__":
 
 
 def make(**settings: Any) -> Tap:
-    tap = Tap("tap-cool", config_spec={"base_url": str, "access_token": str})
+    tap = Tap("tap-cool", config_spec=["base_url", "access_token"])
 
     @tap.client
     def client(config: dict[str, Any]) -> dict[str, Any]:
@@ -193,7 +193,7 @@ class TestOthers:
         said = json.loads(Ran(capfd, make(), "--about", "--format", "json").out)
         assert said["name"] == "tap-cool"
         assert {"catalog", "discover", "state"} <= set(said["capabilities"])
-        assert said["settings"]["properties"]["access_token"] == {"type": "string", "secret": True, "writeOnly": True}
+        assert said["settings"]["properties"]["access_token"] == {"secret": True, "writeOnly": True}
         assert said["streams"][0]["replication_key"] == "at"
         assert json.loads(Ran(capfd, make(), "--about").out) == said
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from datetime import date, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 
-from balog.tap.config import ConfigSpec, make_spec, optional
+from balog.tap.config import ConfigSpec, make_spec
 from balog.tap.errors import TapConfigProblems, TapError
 
 
@@ -48,44 +47,55 @@ class TestListOfNames:
             assert wrong not in line
 
     def test_names_that_are_none_are_refused(self) -> None:
-        with pytest.raises(TapError, match="expected names of settings"):
+        with pytest.raises(TapError, match="expected a list of names"):
             make_spec(["a", 3])
 
 
-class TestExamples:
-    def test_each_value_shows_the_type_that_is_wanted(self) -> None:
-        spec = make_spec(
-            {"url": "https://x", "pages": 3, "ratio": 0.5, "dry": False, "tags": ["a"], "auth": {"id": ""}}
-        )
-        right = {"url": "u", "pages": 1, "ratio": 1, "dry": True, "tags": [], "auth": {"id": "i"}}
-        assert spec.check(right) == right
-        wrong = {"url": 1, "pages": True, "ratio": "x", "dry": 0, "tags": ["a", 5], "auth": {"id": None}}
-        assert refused(spec, wrong) == [
-            "$.url: expected a string, got an integer",
-            "$.pages: expected an integer, got a boolean",
-            "$.ratio: expected a number, got a string",
-            "$.dry: expected a boolean, got an integer",
-            "$.tags[1]: expected a string, got an integer",
-            "$.auth.id: expected a string, got null",
-        ]
+INT, TEXT = {"type": "integer"}, {"type": "string"}
 
-    def test_types_stand_for_themselves(self) -> None:
-        spec = make_spec(
-            {"a": str, "b": int | None, "c": Literal["x", "y"], "d": datetime, "e": date, "f": list[int], "g": None}
-        )
-        right = {"a": "", "b": None, "c": "y", "d": "2026-01-01T00:00:00Z", "e": "2026-01-01", "f": [1], "g": [{}]}
-        assert spec.check(right) == right
-        wrong = {**right, "b": "x", "c": "z", "d": "2026-01-01", "e": "x", "f": ["1"]}
-        assert refused(spec, wrong) == [
-            "$.b: expected an integer or null, got a string",
-            '$.c: is not one of "x" or "y"',
-            "$.d: expected a date and time as 2026-01-31T00:00:00Z",
-            "$.e: expected a date as 2026-01-31",
-            "$.f[0]: expected an integer, got a string",
-        ]
 
-    def test_optional_ones_may_be_missing_and_have_defaults(self) -> None:
-        spec = make_spec({"size": optional(int, default=100), "auth": {"scope": optional("all")}})
+class TestJsonSchema:
+    def test_each_problem_names_the_type_that_is_wanted(self) -> None:
+        auth = {"type": "object", "properties": {"id": TEXT}, "required": ["id"]}
+        spec = make_spec(
+            {
+                "properties": {
+                    "url": TEXT,
+                    "pages": INT,
+                    "ratio": {"type": "number"},
+                    "dry": {"type": "boolean"},
+                    "tags": {"type": "array", "items": TEXT},
+                    "auth": auth,
+                    "size": {"type": ["integer", "null"]},
+                    "kind": {"enum": ["x", "y"]},
+                    "at": {**TEXT, "format": "date-time"},
+                    "day": {**TEXT, "format": "date"},
+                    "any": {},
+                }
+            }
+        )
+        right = {"url": "u", "pages": 1, "ratio": 1, "dry": True, "tags": [], "auth": {"id": "i"}, "size": None}
+        right |= {"kind": "y", "at": "2026-01-01T00:00:00Z", "day": "2026-01-01", "any": [{}]}
+        assert spec.check(right) == right
+        wrong = {"url": 1, "pages": True, "ratio": "x", "dry": 0, "tags": ["a", 5], "auth": {"id": None}, "size": "x"}
+        assert sorted(refused(spec, {**wrong, "kind": "z", "at": "2026-01-01", "day": "x"})) == sorted(
+            [
+                "$.url: expected a string, got an integer",
+                "$.pages: expected an integer, got a boolean",
+                "$.ratio: expected a number, got a string",
+                "$.dry: expected a boolean, got an integer",
+                "$.tags[1]: expected a string, got an integer",
+                "$.auth.id: expected a string, got null",
+                "$.size: expected an integer or null, got a string",
+                '$.kind: is not one of "x" or "y"',
+                "$.at: expected a date and time as 2026-01-31T00:00:00Z",
+                "$.day: expected a date as 2026-01-31",
+            ]
+        )
+
+    def test_what_may_be_missing_gets_its_default(self) -> None:
+        auth = {"type": "object", "properties": {"scope": TEXT}}
+        spec = make_spec({"properties": {"size": {**INT, "default": 100}, "auth": auth}, "required": ["auth"]})
         assert spec.check({"auth": {}}) == {"auth": {}, "size": 100}
         assert refused(spec, {"size": "x"}) == [
             "$: the field 'auth' is missing",
@@ -93,48 +103,19 @@ class TestExamples:
         ]
 
     def test_defaults_are_filled_inside_of_what_is_there_and_the_given_config_stays(self) -> None:
-        spec = make_spec({"auth": {"scopes": optional([str], default=["read"])}})
+        scopes = {"type": "array", "items": TEXT, "default": ["read"]}
+        spec = make_spec({"properties": {"auth": {"type": "object", "properties": {"scopes": scopes}}}})
         given: dict[str, Any] = {"auth": {}}
         spec.check(given)["auth"]["scopes"].append("write")
         assert given == {"auth": {}}
         assert spec.check(given) == {"auth": {"scopes": ["read"]}}
 
-    def test_a_default_that_does_not_fit_is_refused(self) -> None:
-        assert refused(make_spec({"size": optional(int, default="x")}), {}) == [
-            "$.size: expected an integer, got a string"
-        ]
+    def test_a_default_that_does_not_fit_is_the_taps_error(self) -> None:
+        spec = make_spec({"properties": {"size": {**INT, "default": "x"}, "a": INT}})
+        with pytest.raises(TapError, match=r"default .*: \$\.size: expected an integer, got a string"):
+            spec.check({})
+        assert refused(spec, {"a": "x"}) == ["$.a: expected an integer, got a string"]
 
-    def test_what_is_no_example_is_refused(self) -> None:
-        with pytest.raises(TapError, match="cannot be a setting"):
-            make_spec({"size": object()})
-
-
-class TestFiles:
-    def test_a_sample_lies_beside_the_code_that_names_it(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        (tmp_path / "config.sample.json").write_text('{"url": "u", "auth": {"id": "i", "scope": "s"}}')
-        code = "from balog.tap.config import make_spec\nspec = make_spec('config.sample.json')\n"
-        (tmp_path / "tap_beside.py").write_text(code)
-        monkeypatch.syspath_prepend(str(tmp_path))
-        module = __import__("tap_beside")
-        assert refused(module.spec, {"url": "u", "auth": {"id": "i"}}) == ["$.auth: the field 'scope' is missing"]
-
-    def test_a_json_schema_is_told_from_a_sample(self, tmp_path: Path) -> None:
-        path = tmp_path / "config.json"
-        path.write_text('{"$schema": "https://json-schema.org/draft/2020-12/schema", "required": ["url"]}')
-        assert refused(make_spec(str(path)), {}) == ["$: the field 'url' is missing"]
-        path.write_text('{"type": "csv"}')
-        assert make_spec(path).check({"type": "json"}) == {"type": "json"}
-
-    def test_a_file_that_cannot_be_read_or_is_no_object_is_the_taps_error(self, tmp_path: Path) -> None:
-        with pytest.raises(TapError, match="cannot be read"):
-            make_spec(str(tmp_path / "none.json"))
-        for text, words in (("{", "not JSON"), ("[]", "expected an object")):
-            (tmp_path / "c.json").write_text(text)
-            with pytest.raises(TapError, match=words):
-                make_spec(str(tmp_path / "c.json"))
-
-
-class TestJsonSchema:
     def test_what_is_the_toolkits_is_not_refused_by_a_strict_one(self) -> None:
         spec = make_spec({"type": "object", "properties": {"url": {}}, "additionalProperties": False})
         config = {"url": "u", "start_date": "2026-01-01", "quarantine_file": "q"}
@@ -180,24 +161,23 @@ class TestNone:
         assert make_spec(None).warnings({"x": 1}) == []
 
     def test_what_is_no_spec_is_refused(self) -> None:
-        with pytest.raises(TapError, match="expected a list of names, a dict"):
-            make_spec(3)
-        with pytest.raises(TapError, match="expected a list of names, a dict"):
-            make_spec(int)
+        for wrong in (3, int, {}, {"size": object()}, {"url": "https://x"}, {"type": "array"}):
+            with pytest.raises(TapError, match="expected a list of names, or a JSON Schema"):
+                make_spec(wrong)
 
 
 class TestSecrets:
     def test_one_may_be_kept_elsewhere(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.setenv("THE_TOKEN", "hunter2")
         (tmp_path / "port").write_text("8080\n")
-        spec = make_spec({"token": str, "port": int, "auth": {"id": ""}, "more": [""]})
+        spec = make_spec({"properties": {"token": TEXT, "port": INT, "more": {"type": "array", "items": TEXT}}})
         given = {"token": {"env": "THE_TOKEN"}, "port": {"file": str(tmp_path / "port")}, "auth": {"id": "i"}}
         given["more"] = [{"env": "THE_TOKEN"}]
         assert spec.check(given) == {"token": "hunter2", "port": 8080, "auth": {"id": "i"}, "more": ["hunter2"]}
         assert given["token"] == {"env": "THE_TOKEN"}
 
     def test_an_object_that_the_spec_wants_is_no_reference(self) -> None:
-        spec = make_spec({"vars": dict, "place": {"env": str}})
+        spec = make_spec({"properties": {"vars": {"type": "object"}, "place": {"properties": {"env": TEXT}}}})
         config = {"vars": {"env": "PATH"}, "place": {"env": "PATH"}}
         assert spec.check(config) == config
 
@@ -209,8 +189,9 @@ class TestSecrets:
         assert lines[1].startswith("c.json: $.key: the secret's file /none cannot be read")
 
     def test_the_schema_marks_them_and_hides_their_defaults(self) -> None:
+        auth = {"type": "object", "properties": {"password": TEXT}}
         spec = make_spec(
-            {"access_token": optional(str, default="letmein"), "page_token": str, "auth": {"password": str}}
+            {"properties": {"access_token": {**TEXT, "default": "letmein"}, "page_token": TEXT, "auth": auth}}
         )
         shown = spec.json_schema()
         assert "letmein" not in json.dumps(shown)
@@ -227,7 +208,7 @@ class TestSecrets:
 
 
 def test_each_problem_has_the_source_of_its_setting() -> None:
-    spec = make_spec({"a": int, "b": int})
+    spec = make_spec({"properties": {"a": INT, "b": INT}})
     assert refused(spec, {"a": "x", "b": "x"}, source="1.json, 2.json", sources={"a": "1.json", "b": "2.json"}) == [
         "1.json: $.a: expected an integer, got a string",
         "2.json: $.b: expected an integer, got a string",

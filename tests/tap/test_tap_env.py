@@ -6,19 +6,22 @@ from pathlib import Path
 
 import pytest
 
-from balog.tap.config import environment_name, make_spec, optional, read_config
+from balog.tap.config import environment_name, make_spec, read_config
 from balog.tap.errors import TapConfigProblems
 
 SPEC = make_spec(
     {
-        "base_url": str,
-        "pages": optional(int),
-        "ratio": optional(float),
-        "dry": optional(bool),
-        "tags": optional(list),
-        "auth": optional({"id": ""}),
-        "both": optional(int | str),
-        "maybe": optional(int | None),
+        "required": ["base_url"],
+        "properties": {
+            "base_url": {"type": "string"},
+            "pages": {"type": "integer"},
+            "ratio": {"type": "number"},
+            "dry": {"type": "boolean"},
+            "tags": {"type": "array"},
+            "auth": {"type": "object", "properties": {"id": {"type": "string"}}},
+            "both": {"type": ["integer", "string"]},
+            "maybe": {"type": ["integer", "null"]},
+        },
     }
 )
 
@@ -61,6 +64,8 @@ def test_named_among_the_files_it_counts_at_its_place(tmp_path: Path) -> None:
     [
         ("base_url", "3", "3"),
         ("pages", "3", 3),
+        ("pages", "9.0", 9),
+        ("ratio", "9.0", 9.0),
         ("ratio", "0.5", 0.5),
         ("dry", "True", True),
         ("dry", "0", False),
@@ -77,6 +82,7 @@ def test_named_among_the_files_it_counts_at_its_place(tmp_path: Path) -> None:
 def test_a_text_becomes_what_the_spec_wants(setting: str, text: str, value: object) -> None:
     given = read_config(SPEC, "tap-cool", [], {environment_name("tap-cool", setting): text})
     assert given.values == {setting: value}
+    assert type(given.values[setting]) is type(value)
 
 
 def test_a_text_that_cannot_is_refused_by_the_variables_name() -> None:

@@ -229,8 +229,9 @@ class Progress:
     def fail(self) -> None:
         """Mark this stream and its substreams as failed: their bookmarks stay where they are."""
         self.checkpoint()
-        for each in [self, *self._descendants()]:
-            each._has_failed = True
+        self._has_failed = True
+        for child in self.children:
+            child.fail()
 
     # -- the state ------------------------------------------------------------------------------------------------
 

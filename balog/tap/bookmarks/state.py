@@ -35,8 +35,8 @@ class State:
         stream = self._value.get("currently_syncing")
         return stream if isinstance(stream, str) else None
 
-    @currently_syncing.setter
-    def currently_syncing(self, stream: str | None) -> None:
+    def mark_syncing(self, stream: str | None) -> None:
+        """Set the stream that is being synced, at which an interrupted run resumes; None between streams."""
         if stream is None:
             self._value.pop("currently_syncing", None)
         else:

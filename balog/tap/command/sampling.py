@@ -86,8 +86,7 @@ def _call(
         "parent": lambda: parent,
     }
     log = balog.get_logger("balog.tap.schema")
-    context = Context(stream, entry, config(), State(), log, client=providers["client"], run=_Nothing())
-    context.parent = parent
+    context = Context(stream, entry, config(), State(), log, client=providers["client"], parent=parent, run=_Nothing())
     items = stream.call(providers)
     try:
         for item in items:

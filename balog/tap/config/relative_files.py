@@ -7,6 +7,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable
+from types import FrameType
 
 Reader = Callable[[str], bytes]
 """Returns the bytes of a file by its path; raises OSError."""
@@ -17,14 +18,23 @@ _MAX_BYTES = 16 << 20  # the limit of XML; other formats allow less
 
 def relative_to_caller(path: str | os.PathLike[str]) -> str:
     """Return the absolute path for a path relative to the file that called the toolkit."""
-    given = os.fspath(path)
-    frame = sys._getframe(1)
-    while frame.f_back and f"{frame.f_globals.get('__name__')}.".startswith(_TOOLKIT):
-        frame = frame.f_back
-    file = frame.f_globals.get("__file__")
+    given, file = os.fspath(path), _caller().f_globals.get("__file__")
     if os.path.isabs(given) or not isinstance(file, str):
         return given
     return os.path.join(os.path.dirname(os.path.abspath(file)), given)
+
+
+def place_of_caller() -> str:
+    """Return ``file:line`` of the code that called the toolkit."""
+    frame = _caller()
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def _caller() -> FrameType:
+    frame = sys._getframe(2)
+    while frame.f_back and f"{frame.f_globals.get('__name__')}.".startswith(_TOOLKIT):
+        frame = frame.f_back
+    return frame
 
 
 def read_file(path: str) -> bytes:

@@ -1,8 +1,8 @@
-"""Secrets in a tap's config: secret settings, references to secrets stored elsewhere, and redaction of text."""
+"""Secrets in a tap's config: secret settings, and references to secrets stored elsewhere."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
@@ -66,13 +66,6 @@ def _has_settings(name: str, value: Any, schema: Any) -> bool:
     return rule is not None and rule.kind == "name"
 
 
-def hide(text: str, secrets: Iterable[str]) -> str:
-    """Return a text with each secret replaced by ``****``."""
-    for secret in sorted(secrets, key=len, reverse=True):
-        text = text.replace(secret, HIDDEN)
-    return text
-
-
 def reveal(config: Any, schema: Any, root: Any, path: str, texts: set[str], problems: list[ConfigError]) -> Any:
     """Return a copy of a config with its references to secrets resolved: ``{"env": "NAME"}`` or ``{"file": "PATH"}``.
 
@@ -121,9 +114,11 @@ def convert_text(text: str, schema: Any, root: Any) -> Any:
     if "boolean" in kinds and not kinds & {"integer", "number"} and text.strip().lower() in _BOOLEANS:
         return _BOOLEANS[text.strip().lower()]
     try:
-        return msgspec.json.decode(text)
+        value = msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return text
+    is_whole = isinstance(value, float) and value.is_integer() and "number" not in kinds
+    return int(value) if is_whole else value
 
 
 def mark_secrets(schema: Any, name: str = "", depth: int = 0) -> Any:

@@ -1,24 +1,18 @@
-"""Config specifications: names with examples, and JSON Schemas; one validator."""
+"""Config specifications: names of settings, and JSON Schemas; one validator."""
 
 from __future__ import annotations
 
 import copy
-import os
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
-import msgspec
-
-from balog.common.config import MAX_CONFIG_BYTES
 from balog.common.errors import ConfigError
 from balog.common.text import suggest
-from balog.tap.config.relative_files import read_file, relative_to_caller
-from balog.tap.config.samples import schema_from_example
-from balog.tap.config.secrets import hide, mark_secrets, reveal, secret_texts
+from balog.tap.config.secrets import mark_secrets, reveal, secret_texts
 from balog.tap.config.validation import compile_schema, mismatches
 from balog.tap.errors import TapConfigProblems, TapError
-from balog.tap.json_schema.keywords import MAX_DEPTH
+from balog.tap.json_schema.keywords import MAX_DEPTH, types_of
 from balog.tap.json_schema.references import resolve_reference
 
 TOOLKIT_SETTINGS: dict[str, dict[str, Any]] = {
@@ -68,19 +62,19 @@ class ConfigSpec:
 
         Raises:
             TapConfigProblems: one line per problem, without any value of the config.
+            TapError: a default does not fit the schema.
         """
-        texts: set[str] = set()
         problems: list[ConfigError] = []
-        revealed = reveal(config, self.schema, self.schema, "$", texts, problems)
+        revealed = reveal(config, self.schema, self.schema, "$", set(), problems)
         if not problems:
             filled: dict[str, Any] = _filled(revealed, self.schema, self.schema)
-            problems += mismatches(self._validator, filled)
-        if problems:
-            secrets = texts.union(secret_texts(revealed, self.schema))
-            raise TapConfigProblems(
-                [_placed(problem, source, sources or {}, secrets) for problem in problems[:_MAX_PROBLEMS]]
-            )
-        return filled
+            if not (faults := list(mismatches(self._validator, filled))):
+                return filled
+            given = set(map(str, mismatches(self._validator, revealed)))
+            problems = [fault for fault in faults if str(fault) in given]
+            if not problems:
+                raise TapError(f"config schema: a default is refused by its own schema: {faults[0]}")
+        raise TapConfigProblems([_placed(problem, source, sources or {}) for problem in problems[:_MAX_PROBLEMS]])
 
     def warnings(self, config: Mapping[str, Any]) -> list[str]:
         """Return a line for each unknown setting that the schema does not forbid."""
@@ -118,57 +112,20 @@ def make_spec(declaration: Any) -> ConfigSpec:
     """Return the specification that a tap declares for its config.
 
     Args:
-        declaration: one of
-
-            - a list of required names;
-            - a dict of names and examples or types, nested like the config; see ``samples.schema_from_example`` and
-              ``optional``;
-            - a JSON Schema: a dict with ``$schema``, ``properties`` or the type ``object``;
-            - the path of a JSON file with a sample or a JSON Schema, relative to the file that declares the tap;
-            - None to allow any config.
+        declaration: a list of required names; a JSON Schema of an object; None to allow any config.
 
     Raises:
-        TapError: the declaration is none of these, its file cannot be read, or its schema has an unsupported keyword.
+        TapError: the declaration is none of these.
     """
-    if isinstance(declaration, ConfigSpec):
-        return declaration
-    if declaration is None:
-        return ConfigSpec()
-    if isinstance(declaration, (str, os.PathLike)):
-        return ConfigSpec(_schema_from(*_document(declaration)))
+    if declaration is None or isinstance(declaration, ConfigSpec):
+        return declaration or ConfigSpec()
     if isinstance(declaration, Mapping):
-        return ConfigSpec(_schema_from(declaration, "config_spec"))
-    if isinstance(declaration, (list, tuple)):
-        if not all(isinstance(name, str) and name for name in declaration):
-            raise TapError(f"config_spec={declaration!r:.100}: expected names of settings")
+        is_schema = not {"$ref", "$schema", "properties", "type"}.isdisjoint(declaration)
+        if is_schema and "object" in (types_of(declaration) or ("object",)):
+            return ConfigSpec({**declaration, "type": "object"})
+    elif isinstance(declaration, (list, tuple)) and all(isinstance(name, str) and name for name in declaration):
         return ConfigSpec({**_OPEN, "properties": {name: {} for name in declaration}, "required": list(declaration)})
-    raise TapError(f"config_spec={declaration!r:.100}: expected a list of names, a dict or the path of a JSON file")
-
-
-def _document(path: str | os.PathLike[str]) -> tuple[Any, str]:
-    file = relative_to_caller(path)
-    try:
-        data = read_file(file)
-    except (OSError, ValueError) as error:
-        raise TapError(f"{file}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    if len(data) > MAX_CONFIG_BYTES:
-        raise TapError(f"{file}: larger than {MAX_CONFIG_BYTES} bytes; is this the right file?")
-    try:
-        return msgspec.json.decode(data.decode("utf-8-sig")), file
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise TapError(f"config_spec: {file}: not JSON: {error}") from None
-
-
-def _schema_from(document: Any, source: str) -> dict[str, Any]:
-    if not isinstance(document, Mapping):
-        raise TapError(f"{source}: expected an object: a sample config, or a JSON Schema of one")
-    wanted = document.get("type")
-    is_typed = wanted == "object" or (isinstance(wanted, list) and "object" in wanted)
-    if not (is_typed or "$schema" in document or isinstance(document.get("properties"), Mapping)):
-        return schema_from_example(document)
-    if wanted is not None and not is_typed:
-        raise TapError(f"{source}: the schema's type is {wanted!r}; a config is an object")
-    return {**document, "type": "object"}
+    raise TapError(f"config_spec={declaration!r:.100}: expected a list of names, or a JSON Schema of an object")
 
 
 def _with_lists(value: Any) -> Any:
@@ -178,9 +135,9 @@ def _with_lists(value: Any) -> Any:
     return [_with_lists(inner) for inner in value] if isinstance(value, (list, tuple)) else value
 
 
-def _placed(problem: ConfigError, source: str, sources: Mapping[str, str], secrets: set[str]) -> ConfigError:
+def _placed(problem: ConfigError, source: str, sources: Mapping[str, str]) -> ConfigError:
     top = problem.path.removeprefix("$.").split(".")[0].split("[")[0]
-    return ConfigError(hide(problem.reason, secrets), problem.source or sources.get(top, source), problem.path)
+    return ConfigError(problem.reason, problem.source or sources.get(top, source), problem.path)
 
 
 def _filled(value: Any, schema: Any, root: Any, depth: int = 0) -> Any:

@@ -83,22 +83,21 @@ class Output:
 
     Args:
         state_file: a file that receives each state's value atomically, after all earlier messages and before its STATE.
-
-    Attributes:
-        batch: the config of BATCH files, which replace RECORD messages. Set it before the call of ``records``.
-        watch: called with encoded messages before they are written; None for nothing.
+        watch: called with encoded messages before they are written.
     """
 
-    def __init__(self, state_file: str | os.PathLike[str] | None = None) -> None:
+    def __init__(
+        self, state_file: str | os.PathLike[str] | None = None, watch: Callable[[bytes], None] | None = None
+    ) -> None:
         self._buffer = bytearray()
         self._state_file = state_file
         self._is_flushing = False
         self._failure: OutputError | None = None
         self._room = _PIECE
-        self.batch: TapBatchConfig | None = None
+        self._batch: TapBatchConfig | None = None
         self._batches: list[BatchFiles] = []
         self._schemas: dict[str, dict[str, Any]] = {}
-        self.watch: Callable[[bytes], None] | None = None
+        self._watch = watch
 
     @contextmanager
     def in_order(self) -> Iterator[None]:
@@ -146,6 +145,16 @@ class Output:
             }
         )
 
+    def write_batches(self, block: Any, source: str = "") -> None:
+        """Write further records to files, with BATCH messages, according to a ``batch_config``.
+
+        Raises:
+            ConfigError: see ``read_batch_config``.
+        """
+        from balog.tap.records.batches import read_batch_config
+
+        self._batch = read_batch_config(block, source=source)
+
     def records(self, stream: str, version: int | None = None, *, refuse: Refuse | None = None) -> Writer:
         """Return the writer of a stream's records. Call it for each record or for each page.
 
@@ -159,11 +168,11 @@ class Output:
             refuse: receives each record that JSON cannot represent, and the error; None raises the error.
         """
         refuse = refuse or raise_refusal
-        if self.batch is None or version is not None:
+        if self._batch is None or version is not None:
             return RecordWriter(self.write, stream, version, refuse)
         from balog.tap.records.batches import BatchFiles
 
-        writer = BatchFiles(self.write, stream, self.batch, lambda: self._schemas.get(stream, {}), refuse)
+        writer = BatchFiles(self.write, stream, self._batch, lambda: self._schemas.get(stream, {}), refuse)
         self._batches.append(writer)
         return writer
 
@@ -197,8 +206,8 @@ class Output:
         Raises:
             OutputError: see ``flush``.
         """
-        if self.watch is not None:
-            self.watch(lines)
+        if self._watch is not None:
+            self._watch(lines)
         # One call, so that no thread and no signal handler sees half a line.
         self._buffer.extend(lines)
         if len(self._buffer) >= self._room:

@@ -3,7 +3,7 @@
 from balog.tap.streams.discovery import DiscoveryContext, StreamFinder
 from balog.tap.streams.family import in_run_order, link, with_descendants
 from balog.tap.streams.injection import Providers, inject
-from balog.tap.streams.stream import Records, Stream, StreamFamily, add, declare, place_of_caller
+from balog.tap.streams.stream import Records, Stream, StreamFamily, add, declare
 
 __all__ = [
     "DiscoveryContext",
@@ -17,6 +17,5 @@ __all__ = [
     "in_run_order",
     "inject",
     "link",
-    "place_of_caller",
     "with_descendants",
 ]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import cached_property
 from typing import Any, cast
 
-from balog.tap.bookmarks import State
+from balog.tap.bookmarks import Progress, State
 from balog.tap.bookmarks.order import order_of
 from balog.tap.bookmarks.start import POSITION
 from balog.tap.bookmarks.state import RESERVED_KEYS
@@ -56,7 +56,6 @@ class Context:
         has_emitted: ``to`` was called, so lists may contain its results.
     """
 
-    parent: dict[str, Any] | None = None
     has_emitted = False
 
     def __init__(
@@ -70,9 +69,10 @@ class Context:
         client: Callable[[], Any] = lambda: None,
         now: datetime | None = None,
         start_date: str | None = None,
+        parent: Any = None,
         run: Any = None,
     ) -> None:
-        self.stream = stream.name
+        self.stream, self.parent = stream.name, parent
         self.config = config
         self.entry = entry
         self.log = log
@@ -87,6 +87,27 @@ class Context:
         self.bookmark: Any = kept
         if self.bookmark is None and self._key:
             self.bookmark = order_of(entry.schema, self._key).first(self.start_date)
+
+    def restart(self, bookmark: Any) -> None:
+        """Set where the run reads the source from: a bookmark, or a position of a stream without a replication key."""
+        self.bookmark = bookmark if self._key else None
+        if self._key is None and bookmark is None:
+            self.is_first_run = True
+
+    def begin(self, parent: Any, progress: Progress) -> None:
+        """Begin to read the source, that of a substream for one record of its parent."""
+        self.parent = parent
+        if self._key is None:
+            self.log_position = progress.bookmark
+
+    @contextmanager
+    def starting_at(self, bookmark: Any) -> Iterator[None]:
+        """Replace the bookmark inside the ``with`` body, by that of an item of ``for_each``."""
+        before, self.bookmark = self.bookmark, bookmark
+        try:
+            yield
+        finally:
+            self.bookmark = before
 
     @property
     def client(self) -> Any:
@@ -162,6 +183,8 @@ class Context:
         substream is written when all parents are complete.
         """
         self._writer().set_bookmark(value)
+        if self._key is None:
+            self.log_position = value
 
     def kept(self, name: str) -> Any:
         """Return the value that ``keep`` stored under a name, in this run or an earlier one; None if there is none."""
@@ -200,12 +223,16 @@ class Context:
             self.set_bookmark(value)
         self._writer().checkpoint(asked=value is None)
 
-    def full_table(self) -> AbstractContextManager[int]:
+    @contextmanager
+    def full_table(self) -> Iterator[int]:
         """Write the records inside the ``with`` body as a new version of the table, which replaces all other rows.
 
         The records carry ``version``, and ACTIVATE_VERSION is written when the body ends, but not if it raises.
         """
-        return cast("AbstractContextManager[int]", self._writer().full_table())
+        with self._writer().full_table() as version:
+            yield version
+        if (self.entry.replication_method or self._stream.method) == "FULL_TABLE":
+            self.log_position = None
 
     def _writer(self) -> Any:
         if self._run is None:

@@ -85,9 +85,7 @@ class StreamFinder:
             from balog.log.values.json_values import safe_str
 
             text = " ".join(safe_str(error).split())
-            failure = SyncError(_SUBJECT, f"{type(error).__name__}{text and ': '}{text}")
-            failure.__cause__ = error
-            return failure
+            return SyncError(_SUBJECT, f"{type(error).__name__}{text and ': '}{text}", error)
         return None
 
     def stream_of(self, entry: CatalogEntry) -> Stream | None:

@@ -54,37 +54,35 @@ class ItemSource:
             for item in items:
                 yield from call(_with_item(providers, item)) or ()
             return
-        start, order = context.bookmark, order_of(context.entry.schema, key)
+        order = order_of(context.entry.schema, key)
         first = order.first(context.start_date)
         kept = context.kept(self.name)
         bookmarks: dict[str, Any] = dict(kept) if isinstance(kept, dict) else {}
         seen: set[str] = set()
-        try:
-            for item in items:
-                id = self._identity(item)
-                if id in seen:
-                    raise SourceError(f"{self.name}: the source returns {id!r} twice")
-                seen.add(id)
-                entry = bookmarks.get(id)
-                bookmark = entry.get(key) if isinstance(entry, dict) else None
-                try:
-                    if bookmark is not None:
-                        order.rank(bookmark)
-                    context.bookmark = first if bookmark is None else order.back(bookmark, self.lookback)
-                except ValueError as error:
-                    raise SourceError(f"{self.name}: the bookmark of {id!r} in the state: {error}") from None
-                watermark = Watermark(context.stream, key, order)
+        for item in items:
+            id = self._identity(item)
+            if id in seen:
+                raise SourceError(f"{self.name}: the source returns {id!r} twice")
+            seen.add(id)
+            entry = bookmarks.get(id)
+            bookmark = entry.get(key) if isinstance(entry, dict) else None
+            try:
+                if bookmark is not None:
+                    order.rank(bookmark)
+                start = first if bookmark is None else order.back(bookmark, self.lookback)
+            except ValueError as error:
+                raise SourceError(f"{self.name}: the bookmark of {id!r} in the state: {error}") from None
+            watermark = Watermark(context.stream, key, order)
+            with context.starting_at(start):
                 for page in call(_with_item(providers, item)) or ():
                     for record in page if isinstance(page, list) else (page,):
                         watermark.see(record)
                     yield page
-                # When the next one is requested, the run has written all of this one.
-                latest = order.latest(bookmark, watermark.highest)
-                if latest != bookmark:
-                    bookmarks = {**bookmarks, id: {key: latest}}
-                    context.keep(self.name, bookmarks, at_once=True)
-        finally:
-            context.bookmark = start
+            # When the next one is requested, the run has written all of this one.
+            latest = order.latest(bookmark, watermark.highest)
+            if latest != bookmark:
+                bookmarks = {**bookmarks, id: {key: latest}}
+                context.keep(self.name, bookmarks, at_once=True)
 
     def _identity(self, item: Any) -> str:
         identity = item.get(self.key) if self.key is not None and isinstance(item, dict) else item

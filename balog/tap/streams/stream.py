@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from balog.tap.bookmarks import BookmarkStrategy, make_strategy
 from balog.tap.bookmarks.strategies import END_OF_STREAM
 from balog.tap.catalog import Method
+from balog.tap.config.relative_files import place_of_caller
 from balog.tap.errors import LateDeclarationError, TapError
 from balog.tap.records import EpochUnit, Policy
 from balog.tap.streams.injection import Providers, inject
@@ -177,6 +178,13 @@ class Stream:
             TapError: a setting that does not fit the tap.
         """
 
+    def need_schema(self, default: Any) -> None:
+        """Use the default of the tap if the stream declares no schema; raise if there is none."""
+        if self.schema is None:
+            if default is None:
+                raise TapError(f"{self.title}: has no schema; call tap.schema({self.name!r}, …)")
+            self.schema = default
+
     def check_effects(self) -> None:
         """Check that each setting has an effect, when all declarations were made.
 
@@ -274,6 +282,15 @@ class StreamFamily(dict[str, Stream]):
 
     is_closed = False
 
+    @contextmanager
+    def closed(self) -> Iterator[None]:
+        """Refuse declarations inside the ``with`` body, because no run would see them."""
+        self.is_closed = True
+        try:
+            yield
+        finally:
+            self.is_closed = False
+
     def check_open(self, title: str) -> None:
         """Raise ``LateDeclarationError`` for the declaration with this title if the tap runs."""
         if self.is_closed:
@@ -328,11 +345,3 @@ def _stream_class(subject: type, line: str) -> type[Stream]:
 def _snake_case(name: str) -> str:
     """Return ``order_lines`` for ``OrderLines``."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
-
-
-def place_of_caller() -> str:
-    """Return ``file:line`` of the code that called the toolkit."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("balog.tap."):
-        frame = frame.f_back
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}"

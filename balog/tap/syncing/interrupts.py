@@ -11,10 +11,10 @@ import _thread
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import cast
+from typing import Any, cast
 
 from balog.common.signals import StopSignals
 
@@ -41,7 +41,6 @@ class Stop(StopSignals):
     Attributes:
         number: the signal that came; None if none did.
         in_source: the source's own code is running, which an exception may interrupt, because no record is in flight.
-            After setting it, call ``check`` for a signal that came just before.
     """
 
     def __init__(self) -> None:
@@ -64,6 +63,35 @@ class Stop(StopSignals):
         """Raise ``Interrupted`` if the run is to end."""
         if self.number is not None:
             raise Interrupted(self.number)
+
+    @contextmanager
+    def interruptible(self) -> Iterator[None]:
+        """Let a signal interrupt the source's code inside the ``with`` body."""
+        self.in_source = True
+        try:
+            self.check()
+            yield
+        finally:
+            self.in_source = False
+
+    def items(self, source: Iterable[Any]) -> Generator[Any, None, None]:
+        """Yield the items of a source. A signal interrupts the source's code, but not the code that gets the items."""
+        try:
+            self.in_source = True
+            self.check()  # for a signal that came just before
+            for item in source:
+                self.in_source = False
+                yield item
+                self.in_source = True
+                if self.number is not None:
+                    raise Interrupted(self.number)
+            self.in_source = False
+            self.check()  # the source may have ended early because of it
+        finally:
+            self.in_source = False
+            close = getattr(source, "close", None)
+            if close is not None and hasattr(source, "send"):  # let a generator that was not exhausted clean up
+                close()
 
     @contextmanager
     def deferred(self) -> Iterator[None]:

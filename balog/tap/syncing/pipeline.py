@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
-from balog.tap.bookmarks import Progress
+from balog.tap.bookmarks import FullTable, Progress
 from balog.tap.bookmarks.order import order_of
 from balog.tap.bookmarks.state import version_in
 from balog.tap.catalog import CatalogEntry
@@ -17,8 +17,8 @@ from balog.tap.streams import Stream
 from balog.tap.syncing.session import Session, SyncStats
 
 
-class RecordPipeline:
-    """Writes the records of one selected stream.
+class RecordPipeline(SyncStats):
+    """Writes the records of one selected stream, and counts them.
 
     Args:
         session: the run.
@@ -30,12 +30,11 @@ class RecordPipeline:
     Attributes:
         schema: the schema of the records that are written.
         refuse: sets aside what is not a record, with a ``RecordError``.
-        stats: the numbers of records.
         can_write_pages: pages of records can be written at once.
     """
 
     def __init__(self, session: Session, stream: Stream, entry: CatalogEntry, progress: Progress, log: Any) -> None:
-        self._session, self._stream, self._entry, self._progress = session, stream, entry, progress
+        self._session, self._stream, self._entry, self._progress, self._log = session, stream, entry, progress, log
         self._see = progress.see
         self._transform = Transformer(
             entry,
@@ -47,13 +46,37 @@ class RecordPipeline:
         )
         self.schema = self._transform.schema
         self.refuse = self._transform.refuse
-        self.stats = SyncStats(self._transform)
+        super().__init__(self._transform)
         self._bookmark_of = stream.bookmark_of
         self.can_write_pages = stream.created_key is None and stream.bookmark_of is None
         self._count_created = self._created_counter()
-        self.write_version()
+        self._write_version()
 
-    def write_version(self, version: int | None = None) -> None:
+    @contextmanager
+    def new_version(self, *, can_resume: bool) -> Iterator[int]:
+        """Write the records inside the ``with`` body as a version of the table; see ``FullTable``."""
+        name, before = self._entry.stream, self.quarantined
+
+        def activate(version: int) -> bool:
+            is_whole = self.quarantined == before
+            if is_whole:
+                self._session.output.activate_version(name, version)
+            else:
+                self._log.warning(
+                    f"{name}: the rows of the previous version are kept, because this version lacks "
+                    "quarantined records",
+                    version=version,
+                )
+            return is_whole
+
+        try:
+            with FullTable(self._session.state, self._stream.name, activate, can_resume=can_resume) as version:
+                self._write_version(version)
+                yield version
+        finally:
+            self._write_version()
+
+    def _write_version(self, version: int | None = None) -> None:
         """Write the next records with a version of the table; None means the one in the state, if there is one."""
         version = version or version_in(self._session.state, self._entry.tap_stream_id)
         self._write: Writer = self._session.output.records(self._entry.stream, version, refuse=self._transform.refuse)
@@ -72,7 +95,7 @@ class RecordPipeline:
             self._progress.restart()  # the record that it has seen is not written
             raise
         if self._write(valid_record):
-            self.stats.records += 1
+            self.records += 1
             if self._count_created is not None:
                 self._count_created(valid_record)
         return is_due
@@ -88,7 +111,7 @@ class RecordPipeline:
             page = self._transform.page(records)
         except RecordError:
             return None
-        see, write, stats = self._see, self._write, self.stats
+        see, write = self._see, self._write
         is_due, start = False, 0
         try:
             for index, record in enumerate(page):
@@ -96,27 +119,27 @@ class RecordPipeline:
                     if see(record):
                         is_due = True
                 except RecordError as error:
-                    stats.records += write.page(page[start:index])
+                    self.records += write.page(page[start:index])
                     start = index + 1
                     self._transform.refuse(record, error)
-            stats.records += write.page(page[start:] if start else page)
+            self.records += write.page(page[start:] if start else page)
         except BaseException:
             self._progress.restart()  # records that it has seen may not have been written
             raise
         return is_due
 
     def _created_counter(self) -> Callable[[dict[str, Any]], None] | None:
-        stats, created_key, since = self.stats, self._stream.created_key, self._progress.start
+        created_key, since = self._stream.created_key, self._progress.start
         if created_key is None or since is None:
             return None
         order = order_of(self._entry.schema, created_key)
-        stats.new = stats.updated = 0
+        self.new = self.updated = 0
 
         def count(record: dict[str, Any]) -> None:
             with suppress(ValueError):  # null, or not a time: it is unknown
                 if order.is_before(since, record.get(created_key)):
-                    stats.new = (stats.new or 0) + 1
+                    self.new = (self.new or 0) + 1
                 else:
-                    stats.updated = (stats.updated or 0) + 1
+                    self.updated = (self.updated or 0) + 1
 
         return count

@@ -14,7 +14,7 @@ from balog.tap.catalog import Catalog
 from balog.tap.definition import TapDefinition
 from balog.tap.errors import SyncError, TapError
 from balog.tap.records import MAX_QUARANTINED, Output, RecordQuarantine, Transformer, default_quarantine
-from balog.tap.streams import Stream, link, with_descendants
+from balog.tap.streams import Providers, Stream, link, with_descendants
 from balog.tap.syncing.interrupts import Stop
 
 
@@ -28,10 +28,10 @@ class SyncStats:
         updated: the number of the others, likewise.
     """
 
-    __slots__ = ("_transform", "new", "records", "updated")
+    __slots__ = ("_transformer", "new", "records", "updated")
 
     def __init__(self, transform: Transformer | None = None) -> None:
-        self._transform = transform
+        self._transformer = transform
         self.records = 0
         self.new: int | None = None
         self.updated: int | None = None
@@ -39,12 +39,16 @@ class SyncStats:
     @property
     def removed(self) -> list[str]:
         """The first paths of the source's records that the schema does not have."""
-        return self._transform.removed if self._transform else []
+        return self._transformer.removed if self._transformer else []
+
+    def count_all_as_new(self) -> None:
+        """Count all records as new, because the stream had no bookmark."""
+        self.new, self.updated = self.records, 0
 
     @property
     def quarantined(self) -> int:
         """The number of records in the quarantine."""
-        return self._transform.quarantined if self._transform else 0
+        return self._transformer.quarantined if self._transformer else 0
 
 
 class Observer:
@@ -126,7 +130,6 @@ class Session:
         observer: follows the run.
         stop: whether to end.
         client: the tap's client, if it exists already.
-        max_records: the number of records after which a stream ends, without moving bookmarks; 0 means all.
         start_date: where streams without a bookmark start; None means the config's.
         quarantine_file: the file for quarantined records; None means the tap's own.
 
@@ -150,7 +153,6 @@ class Session:
         observer: Observer | None = None,
         stop: Stop | None = None,
         client: Any = None,
-        max_records: int = 0,
         start_date: str | None = None,
         quarantine_file: str | None = None,
     ) -> None:
@@ -158,7 +160,7 @@ class Session:
         self.name = definition.name if definition else "tap"
         self.streams: Mapping[str, Stream] = tap.link() if isinstance(tap, TapDefinition) else _linked(tap)
         self.config, self.catalog, self.state, self.output = config, catalog, state, output
-        self.observer, self.stop, self.max_records = observer or Observer(), stop or Stop(), max_records
+        self.observer, self.stop = observer or Observer(), stop or Stop()
         self.start_date = start_date
         self.log: Any = balog.get_logger(self.name)
         self.now = datetime.now(timezone.utc)
@@ -181,6 +183,15 @@ class Session:
             self._quarantines[stream] = RecordQuarantine(path, log, self._max_quarantined)
         return self._quarantines[stream]
 
+    def call(self, stream: Stream, providers: Providers) -> Any:
+        """Call a stream's function, and return what it returns; a signal interrupts it."""
+        self.is_calling = True
+        try:
+            with self.stop.interruptible():
+                return stream.call(providers)
+        finally:
+            self.is_calling = False
+
     def write_state(self) -> None:
         """Write a STATE, and flush what was written before."""
         self._written = self.state.as_json()
@@ -195,9 +206,7 @@ class Session:
 
     def fail(self, stream: Stream, error: BaseException) -> SyncError:
         """Record that a stream failed."""
-        self.stop.in_source = False
-        failure = SyncError(stream.name, reason_of(stream, error))
-        failure.__cause__ = error
+        failure = SyncError(stream.name, reason_of(stream, error), error)
         self.failures.append(failure)
         return failure
 

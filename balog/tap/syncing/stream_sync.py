@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Set
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 
-from balog.tap.bookmarks import FullTable, Progress
+from balog.tap.bookmarks import Progress
 from balog.tap.bookmarks.start import POSITION
 from balog.tap.catalog import CatalogEntry
 from balog.tap.errors import LateDeclarationError, OutputError, RecordError, SyncError, TapError
 from balog.tap.streams import Providers, Stream, inject
 from balog.tap.streams.context import Context, Emitted, replication_key_of
-from balog.tap.syncing.interrupts import Interrupted
 from balog.tap.syncing.pipeline import RecordPipeline
 from balog.tap.syncing.session import Session, SyncStats
 
@@ -22,7 +21,7 @@ _FLUSH_SECONDS = 5.0
 
 
 class LimitReached(Exception):
-    """The stream has written the maximum number of records."""
+    """No record of the stream is needed any more, because all substreams are over."""
 
 
 class StreamSync:
@@ -41,7 +40,7 @@ class StreamSync:
         active: all syncs of the top-level stream that is running, by name, and those of streams it emits for.
         entry: the catalog entry; an empty one if the catalog has none.
         is_selected: its records are written; otherwise it is read only for its substreams.
-        is_over: it is not read again in this run: it failed, or its limit was reached.
+        is_over: it is not read again in this run: it failed, or its substreams are over.
         failure: its own error, or that of a stream above it.
         progress: its bookmarks.
         pipeline: writes its records; None if it is not selected.
@@ -97,7 +96,7 @@ class StreamSync:
         self.pipeline: RecordPipeline | None = None
         if self.is_selected:
             self.pipeline = RecordPipeline(session, stream, entry, self.progress, self.context.log)
-        self.stats = self.pipeline.stats if self.pipeline else SyncStats()
+        self.stats: SyncStats = self.pipeline or SyncStats()
         self._is_in_table = False
         self._put = self.pipeline.put if self.pipeline else self.progress.see
         self.children = [
@@ -108,7 +107,7 @@ class StreamSync:
             for other in stream.emitted_streams
             if session.needs(other) and not is_emitted_only
         ]
-        self._is_plain = self.is_selected and not (self.children or session.max_records)
+        self._is_plain = self.is_selected and not self.children
 
     def family(self) -> Iterator[StreamSync]:
         """Yield this sync and all below it, in the order of ``streams.with_descendants``."""
@@ -123,10 +122,7 @@ class StreamSync:
         for each in self.family():
             if each.failure is not None:
                 each.progress.fail()
-            bookmark = each.progress.bookmark
-            each.context.bookmark = bookmark if each._key else None
-            if each._key is None and bookmark is None:
-                each.context.is_first_run = True
+            each.context.restart(each.progress.bookmark)
 
     def announce(self) -> None:
         """Write the SCHEMA of a selected stream, and notify the observer."""
@@ -148,44 +144,25 @@ class StreamSync:
             "context": lambda: self.context,
             "parent": lambda: parent,
         }
-        self.context.parent = parent
-        try:
-            session.stop.in_source = True
-            session.stop.check()
-            if self._key is None:
-                self.context.log_position = self.progress.bookmark
-            session.is_calling = True
-            items = stream.call(providers)
-            session.is_calling = False
-            self._accept_all(items)
-        finally:
-            session.stop.in_source = session.is_calling = False
-
-    def _accept_all(self, items: Any) -> None:
-        stop = self.session.stop
-        if isinstance(items, (Mapping, str, bytes)):
-            raise TapError(
-                f"{self.stream.title}: returned a {type(items).__name__}: expected records, yielded or in a list"
-            )
+        self.context.begin(parent, self.progress)
+        source = session.call(stream, providers)
+        if isinstance(source, (Mapping, str, bytes)):
+            kind = type(source).__name__
+            raise TapError(f"{stream.title}: returned a {kind}: expected records, yielded or in a list")
         is_inner, monotonic = self.parent is not None, time.monotonic
         due = monotonic() + _FLUSH_SECONDS
-        try:
+        with closing(session.stop.items(source)) as items:
             for item in items:
-                stop.in_source = False
                 self._accept_item(item)
                 if is_inner and monotonic() >= due:
                     self._checkpoint()
                     due = monotonic() + _FLUSH_SECONDS
-                stop.in_source = True
-                if stop.number is not None:
-                    raise Interrupted(stop.number)
-            stop.in_source = False
-            stop.check()  # the source may have ended early because of it
-        finally:
-            stop.in_source = False
-            close = getattr(items, "close", None)
-            if close is not None and hasattr(items, "send"):  # let a generator that was not exhausted clean up
-                close()
+
+    def fail(self, failure: SyncError) -> None:
+        """Mark this sync and all below it as over; the bookmarks stay where they are."""
+        self.is_over, self.failure = True, self.failure or failure
+        for each in (*self.emitted, *self.children):
+            each.fail(failure)
 
     # -- records --------------------------------------------------------------------------------------------------
 
@@ -196,15 +173,12 @@ class StreamSync:
             if is_due:
                 self._checkpoint()
             return
-        if self.children:
-            self._sync_children(record)
+        for child in self.children:
+            child.sync_for(record)
         if not self.emitted:
             self.progress.done()
         if is_due:
             self._checkpoint()
-        limit = self.session.max_records
-        if limit and self.stats.records >= limit:
-            raise LimitReached
         if not (self.is_selected or self.emitted) and all(child.is_over for child in self.children):
             raise LimitReached
 
@@ -236,24 +210,24 @@ class StreamSync:
         elif is_due:
             self._checkpoint()
 
-    def _sync_children(self, record: Any) -> None:
+    def sync_for(self, record: Any) -> None:
+        """Sync this substream for a record of its parent."""
+        if self.is_over:
+            return
         state = self.session.state
-        for child in self.children:
-            if child.is_over:
-                continue
-            above, state.currently_syncing = state.currently_syncing, child.stream.name
-            try:
-                child.read_source(record)
-            except LimitReached:
-                child.is_over = True
-            except (OutputError, LateDeclarationError):
-                raise
-            except (Exception, SystemExit) as error:
-                failure = self.session.fail(child.stream, error)
-                child.progress.fail()
-                for each in child.family():
-                    each.is_over, each.failure = True, failure
-            state.currently_syncing = above
+        above = state.currently_syncing
+        state.mark_syncing(self.stream.name)
+        try:
+            self.read_source(record)
+        except LimitReached:
+            self.is_over = True
+        except (OutputError, LateDeclarationError):
+            raise
+        except (Exception, SystemExit) as error:
+            failure = self.session.fail(self.stream, error)
+            self.progress.fail()
+            self.fail(failure)
+        state.mark_syncing(above)
 
     def _checkpoint(self) -> None:
         """Write the state in the middle of the stream, as far as it is correct, and flush the output."""
@@ -293,8 +267,6 @@ class StreamSync:
         """See ``Context.set_bookmark``."""
         with self.session.stop.deferred():
             self.progress.set(value)
-            if self._key is None:
-                self.context.log_position = value
 
     @property
     def highest(self) -> Any:
@@ -331,36 +303,16 @@ class StreamSync:
             can_resume = self.context.log_position is not None
             self._is_in_table = True
             try:
-                with FullTable(state, name, self._activator(pipeline), can_resume=can_resume) as version:
-                    pipeline.write_version(version)
+                with pipeline.new_version(can_resume=can_resume) as version:
                     yield version
                     self.session.stop.check()  # the body may have ended early because of it
             finally:
                 self._is_in_table = False
-                pipeline.write_version()
         if (self.entry.replication_method or self.stream.method) != "FULL_TABLE":
             return
         if not self.progress.set(None) and state.get(name, POSITION) is not None:
             # A substream failed: the next run resumes there, with this version.
             state.set(name, "version", version or None)
-        self.context.log_position = None
-
-    def _activator(self, pipeline: RecordPipeline) -> Callable[[int], bool]:
-        quarantined_before = pipeline.stats.quarantined
-
-        def activate(version: int) -> bool:
-            is_whole = pipeline.stats.quarantined == quarantined_before
-            if is_whole:
-                self.session.output.activate_version(self.entry.stream, version)
-            else:
-                self.context.log.warning(
-                    f"{self.entry.stream}: the rows of the previous version are kept, because this version lacks "
-                    "quarantined records",
-                    version=version,
-                )
-            return is_whole
-
-        return activate
 
     def _sync_of(self, name: str) -> StreamSync:
         """Return the sync of a stream that records are emitted for; it starts if it is not active.

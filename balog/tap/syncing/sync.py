@@ -48,7 +48,7 @@ class Sync(Session):
         try:
             for stream in in_run_order(self.streams.values(), selected, self.state.currently_syncing):
                 self._sync(stream)
-            self.state.currently_syncing = None
+            self.state.mark_syncing(None)
         except (Interrupted, KeyboardInterrupt) as error:
             interrupt = error
         self.write_state()
@@ -58,7 +58,7 @@ class Sync(Session):
         return 1 if self.failures else 0
 
     def _sync(self, stream: Stream) -> None:
-        self.state.currently_syncing = stream.name
+        self.state.mark_syncing(stream.name)
         self.write_state()
         try:
             top = StreamSync(self, stream)
@@ -75,9 +75,8 @@ class Sync(Session):
         roots = (top, *top.emitted)  # all whose progress has no parent
         try:
             top.read_source()
-            if not self.max_records:
-                for root in roots:
-                    root.progress.finish()
+            for root in roots:
+                root.progress.finish()
         except (Interrupted, KeyboardInterrupt):
             for root in roots:
                 root.progress.checkpoint()
@@ -90,12 +89,11 @@ class Sync(Session):
             failure = self.fail(stream, error)
             for root in roots:
                 root.progress.fail()
-            for each in syncs:
-                each.failure = each.failure or failure
+            top.fail(failure)
         finally:
             for each in syncs:
                 if each.context.is_first_run:
-                    each.stats.new, each.stats.updated = each.stats.records, 0
+                    each.stats.count_all_as_new()
         self.write_state()
         for each in top.active.values():
             if each.is_selected:
