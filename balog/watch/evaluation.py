@@ -6,21 +6,22 @@ So the alerts depend on the observations only, and not on how often the clock is
 
 from __future__ import annotations
 
-import heapq
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from fnmatch import fnmatchcase
+from collections.abc import Callable, Iterable, Sequence, Set
 from typing import NamedTuple
 
-from balog.event import Event, format_timestamp
-from balog.event.payload import AlertEvidence, AlertPayload, AlertState
+from balog.event import Event
+from balog.event.payload import AlertPayload, AlertState
 from balog.watch.config.monitors import MonitorConfig
+from balog.watch.deadlines import Deadlines
 from balog.watch.evaluators import CompiledMonitor
 from balog.watch.incidents import Incidents
 from balog.watch.kinds.base import SeriesSample, Verdict
 from balog.watch.observations import AcknowledgementObserved, Observation, SilenceObserved, observe
 from balog.watch.series import Series, key_of, load_series, new_series
-from balog.watch.state_machine import change, deadline
+
+STEP_SECONDS = 60.0
+"""A clock that is set back by more than this sets the evaluation's back, too."""
 
 MAX_SERIES = 100_000
 """Series of all monitors; further ones are counted and not watched."""
@@ -41,48 +42,47 @@ class Evaluation:
 
     Args:
         monitors: monitors without problems.
+        on_verdict: is called with each verdict on a series and its time, for charts; None for nothing.
+        pipelines: those whose series begin early; None for all that monitors name.
 
     Attributes:
         clock: the time up to which the deadlines are met, in seconds since the epoch.
         changed: keys of the series that changed since the caller cleared it; a key without a series is a removed one.
+        monitors, series: by name, and by key.
         refused: number of samples of series beyond ``MAX_SERIES``.
-        on_verdict: is called with each verdict on a series and its time, for charts; None for nothing.
     """
 
-    def __init__(self, monitors: Sequence[MonitorConfig]) -> None:
+    def __init__(
+        self,
+        monitors: Sequence[MonitorConfig],
+        on_verdict: Callable[[Series, Verdict, float], None] | None = None,
+        pipelines: Set[str] | None = None,
+    ) -> None:
         self.clock = 0.0
         self.changed: set[str] = set()
         self.refused = 0
-        self.on_verdict: Callable[[Series, Verdict, float], None] | None = None
+        self.on_verdict = on_verdict
         self.silences: dict[str, float] = {}
-        self._series: dict[str, Series] = {}
+        self._pipelines = pipelines
+        self.series: dict[str, Series] = {}
         self._found: dict[tuple[str, str, str, tuple[tuple[str, str], ...]], Series] = {}  # so that keys are made once
-        self._due: list[tuple[float, str]] = []
-        self._deadlines: dict[str, float] = {}
+        self._deadlines = Deadlines()
         self._incidents = Incidents()
         self._compile(monitors)
-
-    @property
-    def monitors(self) -> dict[str, CompiledMonitor]:
-        """The monitors by name."""
-        return self._monitors
-
-    @property
-    def series(self) -> dict[str, Series]:
-        """The series by key."""
-        return self._series
 
     def begin(self, now: float) -> None:
         """Start the clock, and the series of the pipelines that monitors name, so that a missing run is noticed."""
         self.clock = now
-        for monitor in self._monitors.values():
+        for monitor in self.monitors.values():
             if not monitor.evaluator.starts_early or monitor.config.stream != "*" or monitor.config.where is not None:
                 continue
             for pipeline in monitor.pipelines:
-                is_new = key_of(monitor.config.name, pipeline, "", ()) not in self._series
+                if self._pipelines is not None and pipeline not in self._pipelines:
+                    continue
+                is_new = key_of(monitor.config.name, pipeline, "", ()) not in self.series
                 series = self._find(monitor, SeriesSample(pipeline, "", None), now) if is_new else None
                 if series is not None:
-                    monitor.evaluator.tick(series.memory, now)
+                    series.memory.tick(monitor.evaluator, now)
                     self._settle(monitor, series, now)
 
     def take(self, event: Event, latest: float = float("inf")) -> list[TimedAlert]:
@@ -130,22 +130,23 @@ class Evaluation:
         alerts: list[TimedAlert] = []
         if not self.clock:
             self.begin(until)
-        while self._due and (self._due[0][0] < until or (with_end and self._due[0][0] == until)):
-            when, key = heapq.heappop(self._due)
-            if self._deadlines.get(key) != when:
-                continue  # it was moved
-            del self._deadlines[key]
-            self.clock = max(self.clock, when)
-            series = self._series[key]
-            alerts += self._tick(self._monitors[series.monitor], series, self.clock)
+        while (due := self._deadlines.pop(until, with_end=with_end)) is not None:
+            self.clock = max(self.clock, due[0])
+            series = self.series[due[1]]
+            monitor = self.monitors[series.monitor]
+            alerts += self._apply(monitor, series, series.tick(monitor, self.clock), self.clock)
         self.clock = max(self.clock, until)
         return alerts
 
+    def follow(self, now: float) -> list[TimedAlert]:
+        """Meet the deadlines up to a wall clock's time, which may have been set back by ``STEP_SECONDS`` or more."""
+        if self.clock - now > STEP_SECONDS:
+            self.clock = now
+        return self.advance(now) if now > self.clock else []
+
     def next_deadline(self) -> float | None:
         """Return when the next deadline is; None if there is none."""
-        while self._due and self._deadlines.get(self._due[0][1]) != self._due[0][0]:
-            heapq.heappop(self._due)
-        return self._due[0][0] if self._due else None
+        return self._deadlines.next()
 
     def restore(self, clock: float, silences: dict[str, float], stored: Iterable[bytes]) -> list[str]:
         """Continue from a stored state. Return the keys of stored series that no monitor has any more."""
@@ -153,38 +154,38 @@ class Evaluation:
         self.silences = silences
         kept = []
         for data in stored:
-            series = load_series(data, self._monitors)
+            series = load_series(data, self.monitors)
             if series is None:
                 continue
             kept.append(series.key)
-            self._series[series.key] = series
+            self.series[series.key] = series
             self._incidents.restore(series)
-            self._schedule(self._monitors[series.monitor], series, clock)
+            monitor = self.monitors[series.monitor]
+            self._deadlines.put(series.key, series.due(monitor, self._silenced_until(monitor, series, clock)))
         return kept
 
     def replace_monitors(self, monitors: Sequence[MonitorConfig]) -> list[TimedAlert]:
         """Use other monitors from now on. The series of a monitor with the same name and kind go on."""
-        before = self._monitors
+        before = self.monitors
         self._compile(monitors)
         alerts: list[TimedAlert] = []
-        for series in list(self._series.values()):
-            monitor = self._monitors.get(series.monitor)
+        for series in list(self.series.values()):
+            monitor = self.monitors.get(series.monitor)
             if monitor is not None and monitor.config.kind == before[series.monitor].config.kind:
                 self._settle(monitor, series, self.clock)
                 continue
             if series.is_alerting:
-                series.life.state = "resolved"
-                series.reason = "The monitor was removed."
-                alerts += self._report(before[series.monitor], series, self.clock)
+                series.end("The monitor was removed.")
+                alerts += self._report(before[series.monitor], series, "resolved", self.clock)
             self._remove(series)
         if self.clock:
             self.begin(self.clock)
         return alerts
 
     def _compile(self, monitors: Sequence[MonitorConfig]) -> None:
-        self._monitors = {config.name: CompiledMonitor(config) for config in monitors}
+        self.monitors = {config.name: CompiledMonitor(config) for config in monitors}
         self._by_type: defaultdict[type, list[CompiledMonitor]] = defaultdict(list)
-        for monitor in self._monitors.values():
+        for monitor in self.monitors.values():
             for kind in monitor.evaluator.wants:
                 self._by_type[kind].append(monitor)
 
@@ -194,12 +195,12 @@ class Evaluation:
         if series is not None:
             return series
         key = key_of(*identity)
-        series = self._series.get(key)
+        series = self.series.get(key)
         if series is None:
-            if len(self._series) >= MAX_SERIES:
+            if len(self.series) >= MAX_SERIES:
                 self.refused += 1
                 return None
-            series = self._series[key] = new_series(monitor, key, sample, now)
+            series = self.series[key] = new_series(monitor, key, sample, now)
         self._found[identity] = series
         return series
 
@@ -207,38 +208,16 @@ class Evaluation:
         series = self._find(monitor, sample, now)
         if series is None:
             return []
-        series.seen = now
-        series.add_run(sample.run)
-        verdict = monitor.evaluator.judge(series.memory, sample.value, now)
-        return self._apply(monitor, series, verdict, now)
-
-    def _tick(self, monitor: CompiledMonitor, series: Series, now: float) -> list[TimedAlert]:
-        verdict = None
-        due = monitor.evaluator.deadline(series.memory)
-        if due is not None and due <= now:
-            verdict = monitor.evaluator.tick(series.memory, now)
-        if verdict is None and monitor.no_data is not None and series.seen + monitor.no_data <= now:
-            verdict = Verdict("no_data", "No event has come for the time that no_data sets.")
-        return self._apply(monitor, series, verdict, now)
+        return self._apply(monitor, series, series.judge(monitor, sample, now), now)
 
     def _apply(self, monitor: CompiledMonitor, series: Series, verdict: Verdict | None, now: float) -> list[TimedAlert]:
-        was_alerting = series.is_alerting
         if verdict is not None and self.on_verdict is not None:
             self.on_verdict(series, verdict, now)
-        if verdict is not None and verdict.signal == series.life.state == series.shown == "ok":  # the usual case
-            series.note(verdict, monitor.config.severity)
+        if verdict is not None and series.stay_ok(monitor, verdict):  # the usual case
             self.changed.add(series.key)
-            self._schedule(monitor, series, now)
+            self._deadlines.put(series.key, series.due(monitor, 0.0))
             return []
-        change(series.life, verdict.signal if verdict is not None else None, now, monitor.timing)
-        if verdict is not None and (verdict.signal == "bad" or not series.is_alerting):
-            series.note(verdict, monitor.config.severity, was_alerting=was_alerting)
-        elif verdict is not None and verdict.signal == "ok":
-            series.good = verdict
-        elif was_alerting and not series.is_alerting and series.good is not None:
-            series.note(series.good, monitor.config.severity)
-        is_repeated = verdict is not None and verdict.is_repeated and was_alerting and series.is_alerting
-        return self._settle(monitor, series, now, is_repeated=is_repeated)
+        return self._settle(monitor, series, now, is_repeated=series.apply(monitor, verdict, now))
 
     def _settle(
         self, monitor: CompiledMonitor, series: Series, now: float, *, is_repeated: bool = False
@@ -246,74 +225,17 @@ class Evaluation:
         """Report a state that differs from the last reported one, and schedule the next deadline."""
         self.changed.add(series.key)
         alerts: list[TimedAlert] = []
-        state = self._state(monitor, series, now)
+        state = series.state_at(now, self._silenced_until(monitor, series, now))
         if series.shown is None and state in _QUIET:
-            series.shown, series.since = state, now
+            series.show(state, now)
         elif state != series.shown or is_repeated:
-            alerts = self._report(monitor, series, now)
-        self._schedule(monitor, series, now)
+            alerts = self._report(monitor, series, state, now)
+        self._deadlines.put(series.key, series.due(monitor, self._silenced_until(monitor, series, now)))
         return alerts
 
-    def _state(self, monitor: CompiledMonitor, series: Series, now: float) -> AlertState:
-        if not series.is_alerting:
-            series.acknowledged = 0.0
-            return series.life.state
-        if self._silenced_until(monitor, series, now) > now:
-            return "silenced"
-        return "acknowledged" if series.acknowledged > now else "firing"
-
-    def _report(self, monitor: CompiledMonitor, series: Series, now: float) -> list[TimedAlert]:
-        state, previous = self._state(monitor, series, now), series.shown
-        if state != previous:
-            series.shown, series.since = state, now
-        if series.is_alerting and series.started is None:
-            series.started = now
-            series.incident = self._incidents.join(series, now)
-        is_over = not series.is_alerting and series.started is not None
-        if is_over:
-            self._incidents.leave(series)
-        series.sequence += 1
-        alert = AlertPayload(
-            monitor=series.monitor,
-            kind=monitor.config.kind,
-            state=state,
-            previous=previous,
-            key=series.key,
-            incident=series.incident,
-            incident_firing=self._incidents.count(series) if series.incident else 0,
-            severity=series.severity,  # type: ignore[arg-type]
-            labels=_labels(monitor.config, series),
-            value=series.value,
-            expected=series.expected,
-            reason=series.reason,
-            since=_moment(series.since),
-            started=None if series.started is None else _moment(series.started),
-            evidence=AlertEvidence(runs=list(series.runs), link=_link(monitor.config, series)),
-            sequence=series.sequence,
-        )
-        if is_over:
-            series.started, series.incident, series.runs = None, "", series.runs[-1:]
-        return [TimedAlert(alert, now)]
-
-    def _schedule(self, monitor: CompiledMonitor, series: Series, now: float) -> None:
-        due = monitor.evaluator.deadline(series.memory)
-        if series.life.state != "ok" or monitor.no_data is not None:
-            dues = [due, deadline(series.life, monitor.timing)]
-            if monitor.no_data is not None and series.life.state not in ("firing", "no_data"):
-                dues.append(series.seen + monitor.no_data)
-            if series.shown == "silenced":
-                dues.append(self._silenced_until(monitor, series, now))
-            elif series.shown == "acknowledged":
-                dues.append(series.acknowledged)
-            due = min((time for time in dues if time is not None), default=None)
-        if due is None or due == float("inf"):
-            self._deadlines.pop(series.key, None)
-        elif self._deadlines.get(series.key) != due:
-            self._deadlines[series.key] = due
-            heapq.heappush(self._due, (due, series.key))
-            if len(self._due) > 4 * len(self._deadlines) + 1000:  # most were moved
-                self._due = [(when, key) for key, when in self._deadlines.items()]
-                heapq.heapify(self._due)
+    def _report(self, monitor: CompiledMonitor, series: Series, state: AlertState, now: float) -> list[TimedAlert]:
+        incident, firing = self._incidents.update(series, now)
+        return [TimedAlert(series.report(monitor, state, now, incident, firing), now)]
 
     def _silence(self, observation: SilenceObserved | AcknowledgementObserved, now: float) -> list[TimedAlert]:
         """Silence or acknowledge the series that match a name or a key."""
@@ -321,52 +243,22 @@ class Evaluation:
             self.silences = {match: until for match, until in self.silences.items() if until > now}
             self.silences[observation.match] = observation.until
         alerts: list[TimedAlert] = []
-        for series in list(self._series.values()):
-            if not series.is_alerting or not _matches(observation.match, series):
-                continue
-            if isinstance(observation, AcknowledgementObserved):
-                series.acknowledged = observation.until
-            alerts += self._settle(self._monitors[series.monitor], series, now)
+        for series in list(self.series.values()):
+            if series.heed(observation):
+                alerts += self._settle(self.monitors[series.monitor], series, now)
         return alerts
 
     def _silenced_until(self, monitor: CompiledMonitor, series: Series, now: float) -> float:
-        """Return until when a series is silenced; quiet hours silence only alerts that were not sent before."""
-        until = max((until for match, until in self.silences.items() if _matches(match, series)), default=0.0)
+        """Return until when an alert is silenced; quiet hours silence only alerts that were not sent before."""
+        if not series.is_alerting:
+            return 0.0
+        until = max((until for match, until in self.silences.items() if series.matches(match)), default=0.0)
         if monitor.quiet_hours is not None and series.shown not in _KNOWN_TO_PEOPLE:
             until = max(until, monitor.quiet_hours.closes(now))
         return until
 
     def _remove(self, series: Series) -> None:
         self.changed.add(series.key)
-        self._deadlines.pop(series.key, None)
+        self._deadlines.put(series.key, None)
         self._found.pop((series.monitor, series.pipeline, series.stream, tuple(series.labels)), None)
-        del self._series[series.key]
-
-
-def _matches(match: str, series: Series) -> bool:
-    return match in (series.monitor, series.key) or any(
-        fnmatchcase(name, match) for name in (series.monitor, series.key)
-    )
-
-
-def _labels(config: MonitorConfig, series: Series) -> dict[str, str]:
-    labels = dict(config.labels)
-    labels.update((name, value) for name, value in (("pipeline", series.pipeline), ("stream", series.stream)) if value)
-    labels.update(series.labels)
-    return labels
-
-
-def _link(config: MonitorConfig, series: Series) -> str | None:
-    if config.link is None:
-        return None
-    from urllib.parse import quote
-
-    parts = {"pipeline": series.pipeline, "stream": series.stream, "run_id": series.runs[-1] if series.runs else ""}
-    link = config.link
-    for name, value in parts.items():
-        link = link.replace(f"{{{name}}}", quote(value, safe=""))
-    return link
-
-
-def _moment(seconds: float) -> str:
-    return format_timestamp(round(seconds * 1_000_000) * 1000)
+        del self.series[series.key]

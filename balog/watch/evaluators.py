@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from fnmatch import translate
+from typing import Any
 
 from balog.event import Event
 from balog.filters import Expression
-from balog.watch.config.calendars import Calendar, parse_zone
+from balog.watch.config.calendars import Calendar
 from balog.watch.config.durations import parse_duration
-from balog.watch.config.kind_config import Threshold
 from balog.watch.config.monitors import MonitorConfig, Patterns
 from balog.watch.kinds.base import Evaluator
 from balog.watch.kinds.duration import DurationEvaluator
@@ -22,6 +23,19 @@ from balog.watch.kinds.schema import SchemaEvaluator
 from balog.watch.kinds.state import StateEvaluator
 from balog.watch.kinds.volume import VolumeEvaluator
 from balog.watch.state_machine import Timing
+
+_EVALUATORS: dict[str, Callable[[Any, MonitorConfig], Evaluator]] = {
+    "freshness": FreshnessEvaluator,
+    "volume": VolumeEvaluator,
+    "duration": DurationEvaluator,
+    "failures": FailureEvaluator,
+    "quarantine": QuarantineEvaluator,
+    "schema": SchemaEvaluator,
+    "lag": LagEvaluator,
+    "state": StateEvaluator,
+    "metric": MetricEvaluator,
+}
+"""What judges each kind of monitors, made of the options of the kind and the whole monitor."""
 
 
 class CompiledMonitor:
@@ -38,7 +52,7 @@ class CompiledMonitor:
 
     def __init__(self, config: MonitorConfig) -> None:
         self.config = config
-        self.evaluator = make_evaluator(config)
+        self.evaluator = _EVALUATORS[config.kind](getattr(config, config.kind), config)
         self.timing = Timing(parse_duration(config.pending), parse_duration(config.resolve_after))
         self.no_data = None if config.no_data is None else parse_duration(config.no_data)
         self.quiet_hours = None if config.quiet_hours is None else Calendar(config.quiet_hours)
@@ -64,24 +78,3 @@ def _compiled(patterns: Patterns) -> re.Pattern[str]:
 
 def _listed(patterns: Patterns) -> list[str]:
     return [patterns] if isinstance(patterns, str) else list(patterns)
-
-
-def make_evaluator(config: MonitorConfig) -> Evaluator:
-    """Return the evaluator of a monitor's kind."""
-    if config.freshness is not None:
-        return FreshnessEvaluator(config.freshness, by_stream=config.stream != "*")
-    if config.volume is not None:
-        return VolumeEvaluator(config.volume, parse_zone(config.timezone))
-    if config.duration is not None:
-        return DurationEvaluator(config.duration)
-    if config.failures is not None:
-        return FailureEvaluator(config.failures)
-    if config.quarantine is not None:
-        return QuarantineEvaluator(config.quarantine)
-    if config.schema is not None:
-        return SchemaEvaluator(config.schema)
-    if config.lag is not None:
-        return LagEvaluator(config.lag)
-    if config.state is not None:
-        return StateEvaluator(config.state)
-    return MetricEvaluator(config.metric or "", config.threshold or Threshold())

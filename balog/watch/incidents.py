@@ -12,32 +12,26 @@ class Incidents:
     def __init__(self) -> None:
         self._open: dict[str, tuple[str, set[str]]] = {}
 
-    def join(self, series: Series, now: float) -> str:
-        """Add a series that fires; return the incident's key."""
-        group = _group(series)
-        if group not in self._open:
-            self._open[group] = (f"{group}@{format_timestamp(round(now) * 10**9)}", set())
-        key, members = self._open[group]
-        members.add(series.key)
-        return key
+    def update(self, series: Series, now: float) -> tuple[str, int]:
+        """Add a series that fires, or remove one that has resolved; the last one closes the incident.
 
-    def leave(self, series: Series) -> None:
-        """Remove a series that has resolved; the last one closes the incident."""
-        group = _group(series)
-        if group in self._open:
-            self._open[group][1].discard(series.key)
-            if not self._open[group][1]:
-                del self._open[group]
-
-    def count(self, series: Series) -> int:
-        """Return the number of series in the open incident of a series; 0 if none is open."""
-        return len(self._open.get(_group(series), ("", ()))[1])
+        Returns:
+            The incident's key, and the number of series that fire in it; "" and 0 for a series without one.
+        """
+        group = series.pipeline or series.monitor
+        if series.is_alerting:
+            new = (f"{group}@{format_timestamp(round(now) * 10**9)}", set[str]())
+            key, members = self._open.setdefault(group, new)
+            members.add(series.key)
+            return key, len(members)
+        _, members = self._open.get(group, ("", set()))
+        members.discard(series.key)
+        if not members:
+            self._open.pop(group, None)
+        return series.incident, len(members) if series.incident else 0
 
     def restore(self, series: Series) -> None:
         """Add a series of a stored state with the incident that it has."""
         if series.incident:
-            self._open.setdefault(_group(series), (series.incident, set()))[1].add(series.key)
-
-
-def _group(series: Series) -> str:
-    return series.pipeline or series.monitor
+            group = series.pipeline or series.monitor
+            self._open.setdefault(group, (series.incident, set()))[1].add(series.key)

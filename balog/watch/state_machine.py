@@ -47,60 +47,50 @@ class Lifecycle(Struct):
     good_since: float | None = None
     fired: list[float] = []
 
+    def change(self, signal: Signal | None, now: float, timing: Timing) -> None:
+        """Apply a signal at a time in seconds, or a tick of the clock if the signal is None."""
+        if signal == "bad":
+            self._turn_bad(now, timing)
+        elif signal == "ok" and self.state == "firing":
+            self.good_since = now if self.good_since is None else self.good_since
+        elif signal == "ok":
+            self.bad_since = None
+            if self.state != "resolved":
+                self.state = "ok"
+        elif signal == "learning" and self.state == "firing":
+            self.resolve()
+        elif signal in ("learning", "no_data") and self.state != "firing":
+            self.state, self.bad_since = signal, None
+        due = self.deadline(timing)
+        if due is not None and due <= now:
+            if self.state == "pending":
+                self._fire(now, timing)
+            else:
+                self.resolve()
 
-def change(life: Lifecycle, signal: Signal | None, now: float, timing: Timing) -> None:
-    """Apply a signal at a time in seconds, or a tick of the clock if the signal is None."""
-    if signal == "bad":
-        _turn_bad(life, now, timing)
-    elif signal == "ok" and life.state == "firing":
-        if life.good_since is None:
-            life.good_since = now
-    elif signal == "ok":
-        life.bad_since = None
-        if life.state != "resolved":
-            life.state = "ok"
-    elif signal == "learning" and life.state == "firing":
-        _resolve(life)
-    elif signal in ("learning", "no_data") and life.state != "firing":
-        life.state, life.bad_since = signal, None
-    due = deadline(life, timing)
-    if due is not None and due <= now:
-        if life.state == "pending":
-            _fire(life, now, timing)
-        else:
-            _resolve(life)
+    def deadline(self, timing: Timing) -> float | None:
+        """Return when the state changes without a further signal, in seconds; None if it does not."""
+        if self.state == "pending" and self.bad_since is not None:
+            return self.bad_since + timing.pending
+        if self.state == "firing" and self.good_since is not None:
+            is_flapping = sum(self.good_since - timing.within < time for time in self.fired) >= timing.firings
+            return self.good_since + (timing.within if is_flapping else timing.resolve_after)
+        return None
 
+    def resolve(self) -> None:
+        """End the alert."""
+        self.state, self.bad_since, self.good_since = "resolved", None, None
 
-def deadline(life: Lifecycle, timing: Timing) -> float | None:
-    """Return when the state changes without a further signal, in seconds; None if it does not."""
-    if life.state == "pending" and life.bad_since is not None:
-        return life.bad_since + timing.pending
-    if life.state == "firing" and life.good_since is not None:
-        return life.good_since + (timing.within if is_flapping(life, timing) else timing.resolve_after)
-    return None
+    def _turn_bad(self, now: float, timing: Timing) -> None:
+        if self.good_since is not None:
+            self.good_since = None
+            self.fired = [*self.fired, now][-timing.firings :]
+        if self.state not in ("pending", "firing"):
+            self.bad_since = now
+            self.state = "pending"
+            if not timing.pending:
+                self._fire(now, timing)
 
-
-def is_flapping(life: Lifecycle, timing: Timing) -> bool:
-    """Return whether a firing series has fired too often before it became good."""
-    until = life.good_since if life.good_since is not None else life.fired[-1] if life.fired else 0.0
-    return sum(until - timing.within < time for time in life.fired) >= timing.firings
-
-
-def _turn_bad(life: Lifecycle, now: float, timing: Timing) -> None:
-    if life.good_since is not None:
-        life.good_since = None
-        life.fired = [*life.fired, now][-timing.firings :]
-    if life.state not in ("pending", "firing"):
-        life.bad_since = now
-        life.state = "pending"
-        if not timing.pending:
-            _fire(life, now, timing)
-
-
-def _fire(life: Lifecycle, now: float, timing: Timing) -> None:
-    life.state = "firing"
-    life.fired = [*life.fired, now][-timing.firings :]
-
-
-def _resolve(life: Lifecycle) -> None:
-    life.state, life.bad_since, life.good_since = "resolved", None, None
+    def _fire(self, now: float, timing: Timing) -> None:
+        self.state = "firing"
+        self.fired = [*self.fired, now][-timing.firings :]

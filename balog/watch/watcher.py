@@ -2,18 +2,19 @@
 
 The changes of the state, the ids of the events that caused them and the alerts are written in one transaction, before
 the events are acknowledged and before the alerts are sent. So a watcher that is killed loses no alert. One that it had
-sent but not marked as sent is sent again, with the same id.
+sent but not marked as sent is sent again, with the same id. A target that has an alert does not get it again because
+another one has not.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Protocol
 
 from balog.event import Event, decode, encode
 from balog.watch.alerts.alert_events import as_event
+from balog.watch.alerts.targets import AlertTarget
 from balog.watch.config.monitors import MonitorConfig
 from balog.watch.evaluation import Evaluation, TimedAlert
 from balog.watch.observations import Observation, observe
@@ -25,22 +26,8 @@ from balog.watch.steady_clock import SteadyClock
 LATE_SECONDS = 2.0
 """Seconds that events are given to arrive before a deadline counts."""
 
-STEP_SECONDS = 60.0
-"""A clock that is set back by more than this sets the evaluation's back, too."""
-
-
 WatchStore = SqliteWatchStore | RedisWatchStore
 """Where a watcher keeps its state. Every method raises TopicError if the store is damaged or out of reach."""
-
-
-class AlertTarget(Protocol):
-    """Where alerts go."""
-
-    def send(self, number: int, event: Event, body: bytes) -> None:
-        """Begin to send an alert; each number is larger than the one before."""
-
-    def delivered(self) -> int:
-        """Return the number up to which every alert has arrived."""
 
 
 class Watcher:
@@ -49,7 +36,7 @@ class Watcher:
     Args:
         monitors: monitors without problems.
         store: keeps the state.
-        target: gets the alerts.
+        targets: get the alerts, by a name under which the store keeps what each has.
         clock: the time for deadlines.
 
     Raises:
@@ -57,14 +44,19 @@ class Watcher:
     """
 
     def __init__(
-        self, monitors: Sequence[MonitorConfig], store: WatchStore, target: AlertTarget, clock: SteadyClock
+        self,
+        monitors: Sequence[MonitorConfig],
+        store: WatchStore,
+        targets: Mapping[str, AlertTarget],
+        clock: SteadyClock,
     ) -> None:
         self._monitors = list(monitors)
         self._store = store
-        self._target = target
+        self._targets = targets
         self._clock = clock
         self._lock = threading.RLock()
-        self._sent = self._forgotten = 0
+        self._sent = 0
+        self._reached: dict[str, int] = dict.fromkeys(targets, 0)
         self._is_stale = False
         self._has_unsent = True
         self._evaluation = self._load()
@@ -128,11 +120,7 @@ class Watcher:
             TopicError: as ``handle``.
         """
         with self._lock:
-            now = self.now()
-            evaluation = self._current()
-            if evaluation.clock - now > STEP_SECONDS:
-                evaluation.clock = now  # the clock was set back
-            self._commit(evaluation.advance(now) if now > evaluation.clock else [], ())
+            self._commit(self._current().follow(self.now()), ())
 
     def replace_monitors(self, monitors: Sequence[MonitorConfig]) -> None:
         """Use other monitors from now on.
@@ -149,14 +137,15 @@ class Watcher:
         with self._lock:
             if self._has_unsent:
                 self._send()
-            delivered = min(self._target.delivered(), self._sent)
-            if delivered > self._forgotten:
-                self._store.sent(delivered)
-                self._forgotten = delivered
+            reached = {name: self._reach(name) for name in self._targets}
+            if reached != self._reached:
+                self._store.sent(reached)
+                self._reached = reached
 
     def _load(self) -> Evaluation:
         evaluation = Evaluation(self._monitors)
         state = self._store.load()
+        self._reached = {name: max(number, state.reached.get(name, 0)) for name, number in self._reached.items()}
         if state.clock:
             evaluation.restore(state.clock, state.silences, state.series)
             evaluation.begin(state.clock)
@@ -189,6 +178,12 @@ class Watcher:
 
     def _send(self) -> None:
         for number, body in self._store.unsent(self._sent):
-            self._target.send(number, decode(body), body)
+            for name, target in self._targets.items():
+                if number > self._reach(name):
+                    target.send(number, decode(body), body)
             self._sent = number
         self._has_unsent = False
+
+    def _reach(self, name: str) -> int:
+        """Return the number of the last alert that a target has, from this process or one before."""
+        return max(self._targets[name].delivered(), self._reached[name])

@@ -27,7 +27,7 @@ def state(tmp_path: Path) -> Iterator[Path]:
     with closing(SqliteWatchStore(path)) as store:
         store.claim()
         late = monitor(pipeline="tap-*", freshness={"every": "1h"})
-        watcher = Watcher([late], store, Target(), Clock(4))
+        watcher = Watcher([late], store, {"": Target()}, Clock(4))
         events = [run(0, "tap-a"), run(0.5, "tap-\x1bb"), silence(1, '*"tap-a"*', 9), run(2.9, "tap-c")]
         watcher.handle(events)
         watcher.tick()

@@ -29,19 +29,19 @@ from balog.topics.local import DEFAULT_RETENTION
 from balog.topics.memory import MemoryTopics
 from balog.topics.sqs.claim_check import MAX_BODY_BYTES
 from balog.topics.sqs.topic import _REDRIVE_RATE
-from balog.watch.bands import band_history, bands, centers, seasons, spreads
+from balog.watch.bands import band_history, bands, estimates, seasons
 from balog.watch.config.kind_config import VolumeBand
 from tests.documentation import page_text
 
 NUMBERS = {
     "bands": [
         f"fewer than {seasons.MIN_BUCKET} comparable runs",
-        f"the last {centers.MAX_COMPARABLE} comparable runs",
+        f"the last {estimates.MAX_COMPARABLE} comparable runs",
         f"beyond {band_history.MAX_VALUES:,} runs",
-        f"all of the last {spreads.MAX_RESIDUALS}",
+        f"all of the last {estimates.MAX_RESIDUALS}",
         f"At most {band_history.MAX_PER_HOUR} runs of each hour",
-        f"divided by {spreads.MEDIAN_SQUARE}",
-        f"percentile divided by {spreads.HIGH_SQUARE}",
+        f"divided by {estimates.MEDIAN_SQUARE}",
+        f"percentile divided by {estimates.HIGH_SQUARE}",
         f"forgotten after {band_history.TRAINING / 86400:.0f} days",
         f"So {VolumeBand().sensitivity:g} is the default of `sensitivity`",
         f"`sensitivity` is multiplied by {bands.RETURN} until",

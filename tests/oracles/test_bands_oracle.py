@@ -18,7 +18,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from balog.watch.bands.band_history import BandHistory, BandOptions
-from balog.watch.bands.band_learning import learn
 from balog.watch.bands.bands import expect
 from tests.oracles.effort import examples
 
@@ -319,6 +318,6 @@ def test_a_band_is_that_of_its_definition(
             assert (band.low, band.high) == pytest.approx((expected["low"], expected["high"]), rel=1e-4, abs=1e-3)
             assert band.is_known == expected["is_known"]
             is_anomaly = band.is_known and not band.low <= value <= band.high
-        learn(history, when, value, band, options, is_anomaly=is_anomaly)
+        history.learn(when, value, band, options, is_anomaly=is_anomaly)
         plain.learn(when, value, expected, is_anomaly)
     assert (history.season or "none") == plain.season or seasonality != "auto"

@@ -87,9 +87,8 @@ def test_each_series_of_failed_runs_is_reported_once(tmp_path: Path, seed: int, 
     # In the stream: events that come twice, and restarts.
     chance, target, first = random.Random(seed), Target(), 0
     while first < len(events):
-        watcher = Watcher(
-            [broken], SqliteWatchStore(tmp_path / "w.sqlite"), target.using(lambda: None), Clock(DAYS * 24 + 24)
-        )
+        store, clock = SqliteWatchStore(tmp_path / "w.sqlite"), Clock(DAYS * 24 + 24)
+        watcher = Watcher([broken], store, {"": target.using(lambda: None)}, clock)
         for _ in range(3):
             batch = events[first : first + 400]
             watcher.handle(batch)

@@ -76,7 +76,7 @@ def test_a_leader_that_is_killed_before_any_step_loses_and_doubles_no_alert(shar
             assert store.claim()
             store.step = steps  # type: ignore[method-assign]
             try:
-                watcher = Watcher(MONITORS, store, target.using(steps), Clock(400))
+                watcher = Watcher(MONITORS, store, {"": target.using(steps)}, Clock(400))
                 while pending:
                     watcher.handle(pending[0])
                     steps()
@@ -115,7 +115,7 @@ def test_leaders_that_wake_up_after_their_lease_change_nothing(
             assert stores[number].claim()
             assert not any(store.claim() for store in stores)
             sleeping.pop(number, None)
-            watcher = Watcher(MONITORS, stores[number], target.using(lambda: None), Clock(400))
+            watcher = Watcher(MONITORS, stores[number], {"": target.using(lambda: None)}, Clock(400))
             if wakes:
                 for other in sleeping.values():
                     for batch in batches(EVENTS):
@@ -142,7 +142,7 @@ def test_a_commit_without_an_answer_is_written_once(shared: RedisServer, monkeyp
     store = opened(shared, "ambiguous")
     assert store.claim()
     target = Target()
-    watcher = Watcher(MONITORS, store, target, Clock(400))
+    watcher = Watcher(MONITORS, store, {"": target}, Clock(400))
     execute, lost = redis.client.Pipeline.execute, iter([True, False] * 100)
 
     def losing(self: Any, *args: Any) -> Any:

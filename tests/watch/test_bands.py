@@ -12,12 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from balog.watch.bands.arrays import decode_array, encode_array
-from balog.watch.bands.band_history import BandHistory, BandOptions
-from balog.watch.bands.band_learning import learn, recurs
-from balog.watch.bands.bands import Band, expect
-from balog.watch.bands.holidays import is_holiday
-from balog.watch.bands.month_days import same_days
+from balog.watch.bands.band_history import Band, BandHistory, BandOptions
+from balog.watch.bands.bands import expect, recurs
 from balog.watch.bands.slots import name_of, phase_of, slot_of
+from balog.watch.bands.special_days import is_holiday, same_days
 
 HOUR, DAY = 3600.0, 86400.0
 START = datetime(2026, 1, 5, tzinfo=timezone.utc).timestamp()  # a Monday
@@ -32,7 +30,7 @@ def take(history: BandHistory, when: float, value: float, chosen: BandOptions) -
     """Judge a value as a monitor does and learn it; return its band if it is an anomaly."""
     band = expect(history, when, chosen)
     is_anomaly = band is not None and band.is_known and not band.low <= value <= band.high
-    learn(history, when, value, band, chosen, is_anomaly=is_anomaly)
+    history.learn(when, value, band, chosen, is_anomaly=is_anomaly)
     return band if is_anomaly else None
 
 

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from balog.watch.state_machine import Lifecycle, Timing, change, deadline
+from balog.watch.state_machine import Lifecycle, Timing
 
 # state -> (after bad, after ok, after learning, after no_data), without any time to wait
 TABLE = {
@@ -22,7 +22,7 @@ SIGNALS = ("bad", "ok", "learning", "no_data")
 def test_without_times_it_is_the_table(signals: list[Any]) -> None:
     life, state = Lifecycle(), "ok"
     for number, signal in enumerate(signals):
-        change(life, signal, number * 10_000.0, Timing())
+        life.change(signal, number * 10_000.0, Timing())
         state = TABLE[state][SIGNALS.index(signal)]
         assert life.state == state
 
@@ -87,10 +87,10 @@ def test_with_times_it_is_what_a_clock_shows(
             seen.append((now, life.state))
 
     for second, signal in [*steps, (300, None)]:
-        while (due := deadline(life, timing)) is not None and due <= second:
-            change(life, None, due, timing)
+        while (due := life.deadline(timing)) is not None and due <= second:
+            life.change(None, due, timing)
             note(int(due))
-        change(life, signal, second, timing)
+        life.change(signal, second, timing)
         note(second)
     assert seen == oracle(steps, timing, 300)
 
@@ -98,8 +98,8 @@ def test_with_times_it_is_what_a_clock_shows(
 def test_a_flapping_series_stays_firing_until_it_is_calm() -> None:
     timing, life, states = Timing(0, 0, 3, 600), Lifecycle(), []
     for minute in range(12):
-        change(life, "bad" if minute % 2 == 0 else "ok", minute * 60.0, timing)
+        life.change("bad" if minute % 2 == 0 else "ok", minute * 60.0, timing)
         states.append(life.state)
     assert states[:6] == ["firing", "resolved", "firing", "resolved", "firing", "firing"]
     assert set(states[6:]) == {"firing"}
-    assert deadline(life, timing) == 11 * 60 + 600
+    assert life.deadline(timing) == 11 * 60 + 600

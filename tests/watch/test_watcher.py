@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -10,6 +11,8 @@ from balog.common.errors import TopicError
 from balog.event import Event, decode
 from balog.topics import Message
 from balog.topics.memory import MemoryTopics
+from balog.watch.alerts.alert_events import as_event
+from balog.watch.evaluation import Evaluation, TimedAlert
 from balog.watch.source import evaluate_events
 from balog.watch.state.sqlite import SqliteWatchStore
 from balog.watch.steady_clock import SteadyClock
@@ -104,7 +107,7 @@ def test_a_watcher_that_is_killed_before_any_step_loses_and_doubles_no_alert(tmp
         clock = Clock(400)
         while True:
             try:
-                watcher = Watcher(monitors, Store(folder / "w.sqlite", steps), target.using(steps), clock)
+                watcher = Watcher(monitors, Store(folder / "w.sqlite", steps), {"": target.using(steps)}, clock)
                 while pending:
                     watcher.handle(pending[0])
                     steps()  # killed between the commit and the acknowledgement
@@ -128,16 +131,13 @@ def test_a_watcher_that_is_killed_before_any_step_loses_and_doubles_no_alert(tmp
 
 
 def _as_events(alerts: list[Any]) -> list[Event]:
-    from balog.watch.alerts.alert_events import as_event
-    from balog.watch.evaluation import TimedAlert
-
     return [as_event(TimedAlert(alert, 0.0)) for alert in alerts]
 
 
 def test_a_store_that_fails_changes_nothing_and_the_events_come_again(tmp_path: Path) -> None:
     events = events_of(3, 30)
     store, target = SqliteWatchStore(tmp_path / "w.sqlite"), Target()
-    watcher = Watcher(MONITORS, store, target, Clock(400))
+    watcher = Watcher(MONITORS, store, {"": target}, Clock(400))
     commit = store.commit
     for number, batch in enumerate(batches(events)):
         if number % 2:
@@ -154,21 +154,26 @@ def test_a_store_that_fails_changes_nothing_and_the_events_come_again(tmp_path: 
     assert target.alerts() == [one.payload for one in _as_events(evaluate(MONITORS, events, until=400))]
 
 
+HOURLY = monitor(freshness={"every": "1h"})
+
+
+def test_a_target_gets_no_alert_again_because_another_one_fails(tmp_path: Path) -> None:
+    lines, sinks = Target(), Target()
+    sinks.delivered = lambda: 0  # type: ignore[method-assign]
+    for _ in range(2):
+        targets = {"stdout": lines.using(lambda: None), "sinks": sinks}
+        Watcher([HOURLY], SqliteWatchStore(tmp_path / "w.sqlite"), targets, Clock(9)).handle([run(0), run(3)])
+    assert (lines.writes, sinks.writes) == (2, 4)
+
+
 def test_a_target_that_fails_gets_its_alerts_later(tmp_path: Path) -> None:
-    class Failing(Target):
-        fails = True
-
-        def send(self, number: int, event: Event, body: bytes) -> None:
-            if self.fails:
-                raise OSError("no space left on device")
-            super().send(number, event, body)
-
-    target = Failing()
-    watcher = Watcher([monitor(freshness={"every": "1h"})], SqliteWatchStore(tmp_path / "w.sqlite"), target, Clock(9))
+    target = Target()
+    send, target.send = target.send, Mock(side_effect=OSError("no space left on device"))  # type: ignore[method-assign]
+    watcher = Watcher([HOURLY], SqliteWatchStore(tmp_path / "w.sqlite"), {"": target}, Clock(9))
     watcher.handle([run(0), run(3)])
     with pytest.raises(OSError, match="no space"):
         watcher.flush()
-    target.fails = False
+    target.send = send  # type: ignore[method-assign]
     watcher.flush()
     assert [alert["state"] for alert in target.alerts()] == ["firing", "resolved"]
 
@@ -176,23 +181,17 @@ def test_a_target_that_fails_gets_its_alerts_later(tmp_path: Path) -> None:
 def test_an_event_that_comes_twice_counts_once(tmp_path: Path) -> None:
     often = monitor(failures={"rate_over": "50%", "min_runs": 2})
     events = [run(0), run(1, outcome="failed")]
-    watcher = Watcher([often], SqliteWatchStore(tmp_path / "w.sqlite"), target := Target(), Clock(2))
+    watcher = Watcher([often], SqliteWatchStore(tmp_path / "w.sqlite"), {"": (target := Target())}, Clock(2))
     for _ in range(3):
         watcher.handle(events)
     watcher.handle([events[1], events[1]])
     assert [alert["state"] for alert in target.alerts()] == ["ok"]
-    assert [one.payload.state for one in evaluate_events(_evaluation(often), [*events, *events])] == ["ok"]
-
-
-def _evaluation(*monitors: Any) -> Any:
-    from balog.watch.evaluation import Evaluation
-
-    return Evaluation(monitors)
+    assert [one.payload.state for one in evaluate_events(Evaluation([often]), [*events, *events])] == ["ok"]
 
 
 def restarted(path: Path, clock: Clock, *monitors: Any) -> tuple[Watcher, Target]:
     target = Target()
-    return Watcher(monitors, SqliteWatchStore(path), target, clock), target
+    return Watcher(monitors, SqliteWatchStore(path), {"": target}, clock), target
 
 
 def test_after_a_restart_the_backlog_comes_before_the_clock(tmp_path: Path) -> None:
@@ -241,7 +240,8 @@ class Backlog:
         from balog.watch.config.monitors_file import load_monitors
 
         self.target = Target()
-        self.watcher = Watcher(load_monitors(self.path), SqliteWatchStore(tmp_path / "w.sqlite"), self.target, clock)
+        store = SqliteWatchStore(tmp_path / "w.sqlite")
+        self.watcher = Watcher(load_monitors(self.path), store, {"": self.target}, clock)
         self.watch = TopicWatch(self.watcher, self.topics, ["events"], "watch", self.path, self.said.append)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from balog.analytics.closed_duckdb import SPILL, open_closed, quoted, text, type_name
+from balog.analytics.closed_duckdb import SPILL, open_closed, quoted, text
 from balog.analytics.embedded.raw_tables import QueryTables
 from balog.analytics.querying.sources import RAW
 from balog.analytics.tables.local import StoredTables
@@ -51,7 +51,6 @@ def open_database(
     with tempfile.TemporaryDirectory(prefix="balog-query-") as folder:
         connection = open_closed(files, folder=folder, memory=MEMORY)
         timer = threading.Timer(seconds, connection.interrupt)
-        timer.daemon = True
         try:
             with _explained(seconds):
                 connection.execute(f"CREATE SCHEMA {quoted(RAW[:-1])}")
@@ -84,7 +83,7 @@ def _create_view(connection: duckdb.DuckDBPyConnection, tables: StoredTables | Q
     for rows in parts:
         have = {row[0] for row in connection.execute(f"DESCRIBE SELECT * FROM {rows}").fetchall()}
         shown = ", ".join(
-            f"CAST({quoted(column) if column in have else absent} AS {type_name(kind)}) AS {quoted(column)}"
+            f"CAST({quoted(column) if column in have else absent} AS {kind}) AS {quoted(column)}"
             for column, kind in columns.items()
         )
         selects.append(f"SELECT {shown} FROM {rows}")

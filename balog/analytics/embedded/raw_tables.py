@@ -8,7 +8,7 @@ import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from balog.analytics.tables.local import StoredTables
 from balog.common.errors import ConfigError
@@ -55,13 +55,14 @@ class QueryTables:
         """Return the names of the stored tables, sorted, and those of raw events."""
         return [*(self._stored.names() if self._stored is not None else []), *self._raw]
 
-    def columns(self, name: str) -> dict[str, Any]:
-        """Return the types of a table's columns, as in Spark's JSON of a schema."""
+    def columns(self, name: str) -> dict[str, str]:
+        """Return the types of a table's columns in DuckDB's SQL."""
         if self._stored is not None and name not in self._raw:
             return self._stored.columns(name)
-        from balog.analytics.reading.schemas import TEXT_EVENT, json_type
+        from balog.analytics.reading.projection import sql_type
+        from balog.analytics.reading.schemas import TEXT_EVENT
 
-        return {field.name: json_type(field.type) for field in TEXT_EVENT}
+        return {field.name: sql_type(field.type) for field in TEXT_EVENT}
 
     def read(self) -> None:
         """Read the raw events into Parquet files, once.

@@ -151,7 +151,7 @@ class _Payload:
         elif self.kind is not None and pa.types.is_struct(self.kind):
             # Scalars are parsed as text and cast afterwards, so that a value of another type is null, not an error.
             kinds = {field.name: field.type for field in self.kind}
-            fields = {name: "VARCHAR" if _is_scalar(kind) else _sql(kind) for name, kind in kinds.items()}
+            fields = {name: "VARCHAR" if _is_scalar(kind) else sql_type(kind) for name, kind in kinds.items()}
             if "cls_type" in requested:
                 self._is_type_json = fields.get("cls_type", "VARCHAR") == "VARCHAR"
                 if self._is_type_json:
@@ -203,13 +203,14 @@ def _is_plain(kind: pa.DataType) -> bool:
     return kind in _SCALARS or pa.types.is_decimal128(kind)
 
 
-def _sql(kind: pa.DataType) -> str:
+def sql_type(kind: pa.DataType) -> str:
+    """Return a type in DuckDB's SQL."""
     if pa.types.is_struct(kind):
-        return _struct({field.name: _sql(field.type) for field in kind})
+        return _struct({field.name: sql_type(field.type) for field in kind})
     if pa.types.is_list(kind):
-        return f"{_sql(kind.value_type)}[]"
+        return f"{sql_type(kind.value_type)}[]"
     if pa.types.is_map(kind):
-        return f"MAP(VARCHAR, {_sql(kind.item_type)})"
+        return f"MAP(VARCHAR, {sql_type(kind.item_type)})"
     if pa.types.is_decimal(kind):
         return f"DECIMAL({kind.precision}, {kind.scale})"
     return _SCALARS.get(kind, "VARCHAR")  # a type that is not plain is rejected later
@@ -225,7 +226,7 @@ def _cast(source: str, field: pa.Field, *, is_json: bool = False) -> str:
         value = f"({value} ->> '$')"
     if not _is_scalar(field.type) or field.type == pa.string():
         return value
-    return f"TRY_CAST({value} AS {_sql(field.type)})"
+    return f"TRY_CAST({value} AS {sql_type(field.type)})"
 
 
 def _spec(kind: pa.DataType) -> Any:
@@ -234,7 +235,7 @@ def _spec(kind: pa.DataType) -> Any:
         return {field.name: _spec(field.type) for field in kind}
     if pa.types.is_list(kind):
         return [_spec(kind.value_type)]
-    return _sql(kind)
+    return sql_type(kind)
 
 
 def _struct(fields: dict[str, str]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import Any
 
 import pyarrow as pa
 
@@ -69,22 +68,6 @@ def type_name(kind: pa.DataType) -> str:
     if pa.types.is_map(kind):
         return f"map<{type_name(kind.key_type)},{type_name(kind.item_type)}>"
     return f"decimal({kind.precision},{kind.scale})" if pa.types.is_decimal(kind) else str(kind)
-
-
-def json_type(kind: pa.DataType) -> Any:
-    """Return a type as in Spark's JSON of a schema: ``long``, ``{"type": "struct", …}``."""
-    if pa.types.is_struct(kind) and kind != VARIANT:
-        fields = [
-            {"name": field.name, "type": json_type(field.type), "nullable": True, "metadata": {}} for field in kind
-        ]
-        return {"type": "struct", "fields": fields}
-    if pa.types.is_list(kind):
-        return {"type": "array", "elementType": json_type(kind.value_type), "containsNull": True}
-    if pa.types.is_map(kind):
-        key, value = json_type(kind.key_type), json_type(kind.item_type)
-        return {"type": "map", "keyType": key, "valueType": value, "valueContainsNull": True}
-    name = type_name(kind)
-    return {"bigint": "long", "int": "integer"}.get(name, name)
 
 
 QUARANTINE = struct("file string, offset bigint, reason string, raw string")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from balog.analytics.closed_duckdb import quoted, type_name
 from balog.analytics.engine import micros
@@ -32,10 +32,14 @@ class StoredTables:
         """Return the names of all tables, sorted."""
         return sorted(self._tables)
 
-    def columns(self, name: str) -> dict[str, Any]:
-        """Return the types of a table's columns, as in Spark's JSON of a schema, with ``date`` last."""
+    def columns(self, name: str) -> dict[str, str]:
+        """Return the types of a table's columns in DuckDB's SQL, with ``date`` last.
+
+        Raises:
+            ConfigError: DuckDB has no equal type.
+        """
         fields = json.loads(self._tables[name].columns)["fields"]
-        return {**{field["name"]: field["type"] for field in fields}, "date": "date"}
+        return {**{field["name"]: type_name(field["type"]) for field in fields}, "date": "DATE"}
 
     def size(self, *names: str) -> int:
         """Return the size of the files of tables, in bytes."""
@@ -66,7 +70,7 @@ def open_rollups(tables: StoredTables, engine: DuckDBEngine, since: datetime | N
     for name, table in ROLLUPS.items():
         columns = {column: kind for column, kind in tables.columns(table).items() if column != "date"}
         first = None if name == "errors" else since
-        kinds = ", ".join(f"{quoted(column)} {type_name(kind)}" for column, kind in columns.items())
+        kinds = ", ".join(f"{quoted(column)} {kind}" for column, kind in columns.items())
         frame = engine.parquet(tables.files(table, first, until), kinds)
         if name != "quarantine":
             frame = engine.sql(HOURS, {"since": micros(first), "until": micros(until)}, rows=frame)

@@ -18,7 +18,7 @@ from balog.common import config as configs
 from balog.common.errors import ConfigError, EventError
 from balog.event import Event, decode
 from balog.filters import Expression
-from balog.watch.alerts.sample_alerts import sample_alert
+from balog.watch.alerts.alert_events import sample_alert
 
 _MAX_ALERTS = 100
 

@@ -23,7 +23,7 @@ from balog.common.text import counted
 from balog.event import encode
 from balog.filters.functions import parse_time
 from balog.watch.alerts.alert_events import as_event
-from balog.watch.alerts.targets import LineTarget, SinkTarget, Targets
+from balog.watch.alerts.targets import LineTarget, SinkTarget
 from balog.watch.config.monitors import MonitorConfig
 from balog.watch.config.monitors_file import find_monitor_problems, load_monitors
 from balog.watch.evaluation import Evaluation
@@ -202,7 +202,7 @@ def _watch_topics(parts: _Parts, store: WatchStore, lease: RedisWatchStore | Non
             stack.enter_context(renewal)  # before the state is loaded, which takes its time
         monitors = parts.monitors if lease is None else _read_again(parts)
         sinks = _open_sinks(parts.sinks_file, stack)
-        watcher = Watcher(monitors, store, Targets([lines, *sinks]), SteadyClock())
+        watcher = Watcher(monitors, store, {"stdout": lines, **sinks}, SteadyClock())
         stack.callback(_finish, sinks, watcher, renewal)
         topics = stack.enter_context(open_topics(parts.engine_options.url))
         watch = TopicWatch(watcher, topics, parts.topics, parts.group, parts.path, _report)
@@ -229,23 +229,23 @@ def _watch_topics(parts: _Parts, store: WatchStore, lease: RedisWatchStore | Non
     return renewal is not None and renewal.is_lost
 
 
-def _open_sinks(path: str | None, stack: ExitStack) -> list[SinkTarget]:
+def _open_sinks(path: str | None, stack: ExitStack) -> dict[str, SinkTarget]:
     if path is None:
-        return []
+        return {}
     with complete_errors(path):
         config = configs.load(path, BrokerConfig)
         target = SinkTarget(config.sinks, config.spool, _report)
     stack.callback(target.close, DRAIN_SECONDS)
-    return [target]
+    return {"sinks": target}
 
 
-def _finish(sinks: list[SinkTarget], watcher: Watcher, renewal: LeaseRenewal | None) -> None:
+def _finish(sinks: dict[str, SinkTarget], watcher: Watcher, renewal: LeaseRenewal | None) -> None:
     """Deliver what is queued, and mark what was delivered, so that the next start does not send it again.
 
     If another instance leads, it delivers.
     """
     is_lost = renewal is not None and renewal.is_lost
-    for sink in sinks:
+    for sink in sinks.values():
         sink.close(0.0 if is_lost else DRAIN_SECONDS)
     if not is_lost:
         watcher.flush()

@@ -88,17 +88,5 @@ class SinkTarget:
                 self._say(f"{name}: {warning}")
 
 
-class Targets:
-    """Several targets as one."""
-
-    def __init__(self, targets: Sequence[LineTarget | SinkTarget]) -> None:
-        self._targets = list(targets)
-
-    def send(self, number: int, event: Event, body: bytes) -> None:
-        """Send an alert to all targets."""
-        for target in self._targets:
-            target.send(number, event, body)
-
-    def delivered(self) -> int:
-        """Return the number up to which all targets have every alert."""
-        return min(target.delivered() for target in self._targets)
+AlertTarget = LineTarget | SinkTarget
+"""Where alerts go. Each number that it gets is larger than the one before."""

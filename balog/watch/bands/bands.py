@@ -8,17 +8,13 @@ widened by 5 / n for n residuals, because few of them say little. What counting 
 from __future__ import annotations
 
 from itertools import pairwise
-from math import exp, hypot, log, log1p, sqrt
-from typing import NamedTuple
+from math import exp, log, log1p, sqrt
 
-from balog.watch.bands.band_history import BandHistory, BandOptions, season_of
-from balog.watch.bands.centers import center_of, places_of, trimmed_mean
-from balog.watch.bands.clock_changes import HOURLY, clocks_changed, neighbor_hours
-from balog.watch.bands.holidays import is_holiday
-from balog.watch.bands.month_days import effect_of
-from balog.watch.bands.seasons import MIN_BUCKET, SEASON_SPAN
-from balog.watch.bands.slots import Slot, slot_of
-from balog.watch.bands.spreads import GAPS, spread_of
+from balog.watch.bands.band_history import Band, BandHistory, BandOptions
+from balog.watch.bands.estimates import GAPS, limits, places_of, spread_of, trimmed_mean
+from balog.watch.bands.seasons import HOURLY, MIN_BUCKET, SEASON_SPAN
+from balog.watch.bands.slots import OUT, bucket_of, neighbor_hours, slot_of
+from balog.watch.bands.special_days import clocks_changed, is_holiday
 
 RETURN = 0.75
 """The share of the band in which a value must be after an anomaly."""
@@ -36,39 +32,23 @@ _SUNDAY = 144
 _MOST_SPREAD = 3.0
 _IRREGULAR = 0.15
 
-
-class Band(NamedTuple):
-    """The expected value and its limits.
-
-    Attributes:
-        is_known: whether the limits can be relied on; else the series is learning.
-        effect: what the day of the month adds to the center, as a logarithm; 0 for nothing.
-        plain: the limits without what a longer or shorter time since the last run explains.
-    """
-
-    center: float
-    low: float
-    high: float
-    is_known: bool
-    slot: Slot
-    effect: float
-    plain: tuple[float, float]
-    is_never_zero: bool
+_RECURRING = 2
 
 
 def expect(history: BandHistory, when: float, options: BandOptions) -> Band | None:
     """Return the band for the value of a run that started at a time; None without any comparable value."""
     slot = slot_of(when, history.phase, options.zone)
-    season = season_of(history, options)
-    places = places_of(history, slot.hour, season)
+    season = history.season_by(options)
+    places = places_of(history.hours, slot.hour, season)
     if not places:
         return None
     values = [history.values[index] for index in places]
     usual = log1p(trimmed_mean(values)) + history.drift
-    effect, peak, has_months = effect_of(history, slot.day, options)
+    effect, peak, has_months = history.effect_of(slot.day, options)
     center = max(exp(usual + effect) - 1, 0.0)
     sensitivity = options.sensitivity * (RETURN if history.outliers and not history.calm else 1)
-    spread = min(spread_of(history, places, center), _MOST_SPREAD)
+    residuals = [history.residuals[index] for index in places]
+    spread = min(spread_of(residuals, center, history.spread, history.counting), _MOST_SPREAD)
     half = max(sensitivity * spread * (1 + 5 / max(history.known, 1)), log1p(options.tolerance))
     varies = sensitivity * sqrt(history.counting)
     low, high = limits(center, half, varies)
@@ -91,7 +71,7 @@ def expect(history: BandHistory, when: float, options: BandOptions) -> Band | No
         half += min(_HOLIDAY, 10 * history.spread)
         low, high = min(low, limits(least, half, varies)[0]), max(high, limits(center, half, varies)[1])
     for hour in others:
-        other = center_of(history, hour, season)
+        other = history.center_of(hour, season)
         if other is not None:
             reached = limits(max(exp(log1p(other) + history.drift) - 1, 0.0), half, varies)
             low, high = min(low, reached[0]), max(high, reached[1])
@@ -107,19 +87,6 @@ def expect(history: BandHistory, when: float, options: BandOptions) -> Band | No
     )
     is_never_zero = all(values) and _is_rare_zero(history, least)
     return Band(center, low * min(ratio, 1.0), high * max(ratio, 1.0), is_known, slot, effect, plain, is_never_zero)
-
-
-def limits(center: float, half: float, varies: float) -> tuple[float, float]:
-    """Return the limits around a center.
-
-    Args:
-        half: half of the band, as a logarithm.
-        varies: how many roots of a center its count may vary.
-    """
-    factor, chance = exp(half), varies * sqrt(max(center, 1.0))
-    low = center - hypot(center - (center + 1) / factor + 1, chance)
-    high = center + hypot((center + 1) * factor - 1 - center, chance) + varies**2 / 6
-    return max(low, 0.0), high
 
 
 def _is_rare_zero(history: BandHistory, center: float) -> bool:
@@ -138,3 +105,19 @@ def _gap(history: BandHistory, when: float) -> float:
         return 1.0
     alike = sum(abs(later - earlier - gap) < _IRREGULAR * gap for earlier, later in pairwise(history.times[-GAPS:]))
     return 1.0 if alike >= 3 else ratio
+
+
+def recurs(history: BandHistory, value: float, band: Band, options: BandOptions) -> bool:
+    """Return whether values like this one came on two days before at its hour: then it is normal."""
+    season = history.season_by(options)
+    if season == "none":
+        return False
+    season = "day_of_week" if season == "day_of_week" else "hour_of_day"
+    bucket = bucket_of(season, band.slot.hour)
+    days, size, alike = set(), log1p(value), 2 * log1p(options.tolerance)
+    for time, other, hour in zip(history.times, history.values, history.hours):
+        if hour == OUT and abs(log1p(other) - size) < alike:
+            slot = slot_of(time, history.phase, options.zone)
+            if bucket_of(season, slot.hour) == bucket:
+                days.add(slot.day)
+    return len(days - {band.slot.day}) >= _RECURRING

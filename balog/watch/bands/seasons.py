@@ -16,6 +16,9 @@ from balog.watch.config.kind_config import Season
 SEASONS: tuple[Season, ...] = ("none", "hour_of_day", "day_of_week", "hour_of_week")
 """The seasons within a week, the simplest first."""
 
+HOURLY = ("hour_of_day", "hour_of_week")
+"""The seasons in which an hour more or less matters."""
+
 SEASON_SPAN = {"none": 0.0, "hour_of_day": 86400.0, "day_of_week": 7 * 86400.0, "hour_of_week": 7 * 86400.0,
                "auto": 0.0, "day_of_month": 0.0}  # fmt: skip
 

@@ -75,6 +75,11 @@ def bucket_of(season: Season, hour: int) -> int:
     return hour % 24 if season == "hour_of_day" else hour // 24 if season == "day_of_week" else hour
 
 
+def neighbor_hours(hour: int) -> list[int]:
+    """Return the hours of the week before and after one."""
+    return [(hour - 1) % WEEK, (hour + 1) % WEEK]
+
+
 def name_of(season: Season, slot: Slot, *, is_of_month: bool = False) -> str:
     """Return the name of a slot for people, such as "Fridays at 18:00"; "" if all runs are comparable."""
     names = []

@@ -6,11 +6,12 @@ them. Silences and acknowledgements in the events count, as they did in the stre
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence, Set
 from datetime import datetime, timezone
 from typing import NamedTuple
 
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
 from balog.event import Event
 from balog.event.payload import AlertPayload, AlertState, ExpectedBand
@@ -73,6 +74,34 @@ class Firing(Struct, kw_only=True):
     reason: str = ""
     runs: list[str] = field(default_factory=list)
 
+    @classmethod
+    def of(cls, alert: AlertPayload, when: float) -> Firing:
+        """Return the firing that an alert begins."""
+        return cls(
+            monitor=alert.monitor,
+            kind=alert.kind,
+            key=alert.key,
+            severity=alert.severity,
+            labels=dict(alert.labels),
+            started=_time(when),
+            value=alert.value,
+            expected=alert.expected,
+            reason=alert.reason,
+            runs=list(alert.evidence.runs),
+        )
+
+    def add(self, alert: AlertPayload, when: float) -> None:
+        """Add an alert of the series: it is sent, silenced, acknowledged, or over."""
+        self.state = alert.state
+        if alert.state not in _ALERTING:
+            self.ended = _time(when)
+        elif alert.state == "firing" and self.sent is None:
+            self.sent = _time(when)
+
+    def close(self, until: datetime) -> None:
+        """Measure the firing, which counts to the end of the backtest if it has not ended."""
+        self.seconds = ((self.ended or until) - self.started).total_seconds()
+
 
 class MonitorHistory(Struct, kw_only=True):
     """What one monitor would have done.
@@ -96,6 +125,13 @@ class MonitorHistory(Struct, kw_only=True):
     seconds: float = 0.0
     longest: float = 0.0
     note: str = ""
+
+    def add(self, firing: Firing) -> None:
+        """Count a firing."""
+        self.firings += 1
+        self.silenced += firing.sent is None
+        self.seconds += firing.seconds
+        self.longest = max(self.longest, firing.seconds)
 
 
 class Backtest(Struct, kw_only=True):
@@ -166,8 +202,7 @@ def run_backtest(
         since, until: the time whose firings count, in seconds since the epoch; events from ``until`` on are left out.
         on_verdict: is called with each judgement of a series, and its time.
     """
-    replay = Replay(monitors, since, until)
-    replay.evaluation.on_verdict = on_verdict
+    replay = Replay(monitors, since, until, on_verdict)
     seen = SeenEvents(since, until)
     for event in events:
         if not seen.add(event):
@@ -229,12 +264,22 @@ class Replayed(NamedTuple):
 class Replay:
     """The evaluation of events, and the firings from its changes of states."""
 
-    def __init__(self, monitors: Sequence[MonitorConfig], since: float, until: float) -> None:
-        self.evaluation = Evaluation(monitors)
+    def __init__(
+        self,
+        monitors: Sequence[MonitorConfig],
+        since: float,
+        until: float,
+        on_verdict: Callable[[Series, Verdict, float], None] | None = None,
+        pipelines: Set[str] | None = None,
+    ) -> None:
+        self.evaluation = Evaluation(monitors, on_verdict, pipelines)
         self._since, self._until = since, until
         self._open: dict[str, Firing] = {}
         self._firings: list[Firing] = []
-        self._totals = {monitor.name: MonitorHistory(name=monitor.name, kind=monitor.kind) for monitor in monitors}
+        self._totals = {
+            monitor.name: MonitorHistory(name=monitor.name, kind=monitor.kind, note=note_on(monitor))
+            for monitor in monitors
+        }
 
     def take(self, event: Event) -> None:
         """Evaluate an event."""
@@ -247,52 +292,31 @@ class Replay:
         self._add(self.evaluation.advance(self._until, with_end=False))
         for firing in self._open.values():
             self._keep(firing)
-        for name, monitor in self.evaluation.monitors.items():
-            self._totals[name].note = note_on(monitor.config)
-        for series in self.evaluation.series.values():
-            self._totals[series.monitor].series += 1
-            self._totals[series.monitor].learning += series.life.state == "learning"
-        return Replayed(list(self._totals.values()), self._firings, self.evaluation.refused)
+        all_series = self.evaluation.series.values()
+        counts = Counter(series.monitor for series in all_series)
+        learning = Counter(series.monitor for series in all_series if series.life.state == "learning")
+        monitors = [
+            structs.replace(total, series=counts[name], learning=learning[name]) for name, total in self._totals.items()
+        ]
+        return Replayed(monitors, self._firings, self.evaluation.refused)
 
     def _add(self, alerts: Iterable[TimedAlert]) -> None:
         for alert, when in alerts:
-            if alert.state in _ALERTING:
-                firing = self._open.get(alert.key)
-                if firing is None:
-                    firing = self._open[alert.key] = _begin(alert, when)
-                firing.state = alert.state
-                if alert.state == "firing" and firing.sent is None:
-                    firing.sent = _time(when)
-            elif (firing := self._open.pop(alert.key, None)) is not None:
-                firing.ended, firing.state = _time(when), alert.state
-                self._keep(firing)
+            firing = self._open.get(alert.key)
+            if firing is None and alert.state in _ALERTING:
+                firing = self._open[alert.key] = Firing.of(alert, when)
+            if firing is not None:
+                firing.add(alert, when)
+                if firing.ended is not None:
+                    self._keep(self._open.pop(alert.key))
 
     def _keep(self, firing: Firing) -> None:
-        firing.seconds = ((firing.ended or _time(self._until)) - firing.started).total_seconds()
+        firing.close(_time(self._until))
         if firing.started < _time(self._since):
             return
-        total = self._totals[firing.monitor]
-        total.firings += 1
-        total.silenced += firing.sent is None
-        total.seconds += firing.seconds
-        total.longest = max(total.longest, firing.seconds)
+        self._totals[firing.monitor].add(firing)
         if len(self._firings) < MAX_FIRINGS:
             self._firings.append(firing)
-
-
-def _begin(alert: AlertPayload, when: float) -> Firing:
-    return Firing(
-        monitor=alert.monitor,
-        kind=alert.kind,
-        key=alert.key,
-        severity=alert.severity,
-        labels=dict(alert.labels),
-        started=_time(when),
-        value=alert.value,
-        expected=alert.expected,
-        reason=alert.reason,
-        runs=list(alert.evidence.runs),
-    )
 
 
 def _add_up(same: Sequence[MonitorHistory], weeks: float) -> MonitorHistory:

@@ -177,9 +177,7 @@ def _work(
     Args:
         named: the pipelines of this process that monitors name.
     """
-    replay = Replay(monitors, since, until)
-    for monitor in replay.evaluation.monitors.values():
-        monitor.pipelines = [pipeline for pipeline in monitor.pipelines if pipeline in named]
+    replay = Replay(monitors, since, until, pipelines=named)
     try:
         while (message := pipe.recv()) is not None:
             if isinstance(message, float):

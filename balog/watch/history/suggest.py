@@ -55,6 +55,13 @@ class _Pipeline(Struct):
     has_counts: bool = False
     is_rejecting: bool = False
 
+    def add(self, report: RunPayload, when: float) -> None:
+        self.is_rejecting |= bool(report.invalid_lines is not UNSET and report.invalid_lines)
+        self.is_rejecting |= any(count.quarantined is not UNSET and bool(count.quarantined) for count in report.streams)
+        if report.outcome == "succeeded":
+            self.times.append(when)
+            self.has_counts |= bool(report.streams) or bool(report.records)
+
 
 def suggest(events: Sequence[Event], since: float, until: float, per_week: float) -> list[Suggestion]:
     """Return monitors for the pipelines of events.
@@ -94,7 +101,7 @@ def _drafts(events: Iterable[Event]) -> Iterator[_Draft]:
         for observation in observe(event):
             seen[type(observation)] += 1
             if isinstance(observation, RunObserved) and observation.pipeline and observation.report:
-                _note(pipelines[observation.pipeline], observation.report, observation.time)
+                pipelines[observation.pipeline].add(observation.report, observation.time)
     busiest = sorted(pipelines, key=lambda name: (-len(pipelines[name].times), name))[:MAX_PIPELINES]
     for name in sorted(busiest):
         if len(pipelines[name].times) >= MIN_RUNS:
@@ -111,14 +118,6 @@ def _drafts(events: Iterable[Event]) -> Iterator[_Draft]:
     if seen[StateObserved]:
         runs = [{"state": {"unchanged_runs": count}} for count in (3, 5, 10, 30, 100)]
         yield _Draft({"name": "bookmark-stands-still"}, runs)
-
-
-def _note(pipeline: _Pipeline, report: RunPayload, when: float) -> None:
-    pipeline.is_rejecting |= bool(report.invalid_lines is not UNSET and report.invalid_lines)
-    pipeline.is_rejecting |= any(count.quarantined is not UNSET and bool(count.quarantined) for count in report.streams)
-    if report.outcome == "succeeded":
-        pipeline.times.append(when)
-        pipeline.has_counts |= bool(report.streams) or bool(report.records)
 
 
 def _of_pipeline(name: str, pipeline: _Pipeline) -> Iterator[_Draft]:

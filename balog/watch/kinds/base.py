@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple, Protocol
-
-from msgspec import Struct
+from typing import Any, NamedTuple
 
 from balog.event.payload import ExpectedBand
 from balog.watch.observations import Observation
@@ -39,50 +37,40 @@ class SeriesSample(NamedTuple):
     labels: tuple[tuple[str, str], ...] = ()
 
 
-class Evaluator(Protocol):
-    """Judges the series of one monitor. It keeps no state itself: the state of a series is a struct."""
+class SeriesMemory:
+    """What a series remembers, and its judgement; a struct that is stored. Each method gets its monitor's evaluator."""
 
-    @property
-    def wants(self) -> tuple[type[Observation], ...]:
-        """The types of observations that it judges."""
+    __slots__ = ()
 
-    @property
-    def state_type(self) -> type[Struct]:
-        """The struct of a series' state, which can be made without arguments."""
+    def judge(self, evaluator: Any, value: Any, now: float) -> Verdict | None:
+        """Judge a value and learn from it; None if it changes nothing. ``now`` is in seconds, as all times."""
+        raise NotImplementedError
 
-    @property
-    def starts_early(self) -> bool:
-        """Whether the series of a pipeline without globs begin with the monitor, before any observation."""
+    def deadline(self, evaluator: Any) -> float | None:
+        """Return when ``tick`` is due; None for never."""
+        return None
+
+    def tick(self, evaluator: Any, now: float) -> Verdict | None:
+        """Judge the series at its deadline, or at its start if it starts early."""
+        return None
+
+
+class Evaluator:
+    """The limits of one monitor, and the values that are judged by them. Each series has a memory of its own.
+
+    Attributes:
+        wants: the types of observations that it judges.
+        state_type: the type of a series' memory, which can be made without arguments.
+        starts_early: whether the series of a pipeline without globs begin with the monitor, before any observation.
+    """
+
+    wants: tuple[type[Observation], ...]
+    state_type: type[SeriesMemory]
+    starts_early = False
 
     def samples(self, observation: Any) -> Iterator[SeriesSample]:
         """Yield the values of an observation by series."""
-
-    def judge(self, state: Any, value: Any, now: float) -> Verdict | None:
-        """Judge a value and learn from it; None if it changes nothing. ``now`` is in seconds, as all times."""
-
-    def deadline(self, state: Any) -> float | None:
-        """Return when ``tick`` is due; None for never."""
-
-    def tick(self, state: Any, now: float) -> Verdict | None:
-        """Judge a series at its deadline, or at its start if it starts early."""
-
-
-class Nothing(Struct):
-    """The state of a series without a memory."""
-
-
-class WithoutClock:
-    """The part of an evaluator that judges values only."""
-
-    starts_early = False
-
-    def deadline(self, state: Any) -> float | None:
-        """Return None: nothing is due without a value."""
-        return None
-
-    def tick(self, state: Any, now: float) -> Verdict | None:
-        """Return None."""
-        return None
+        raise NotImplementedError
 
 
 def limit(value: float, low: float | None, high: float | None) -> str:

@@ -10,7 +10,8 @@ from balog.common.text import counted
 from balog.event.payload import ExpectedBand, RunPayload
 from balog.watch.config.durations import format_duration, format_share, parse_duration, parse_share
 from balog.watch.config.kind_config import FailureLimits
-from balog.watch.kinds.base import SeriesSample, Verdict
+from balog.watch.config.monitors import MonitorConfig
+from balog.watch.kinds.base import Evaluator, SeriesMemory, SeriesSample, Verdict
 from balog.watch.observations import ErrorObserved, Observation, RunObserved
 
 MAX_FINGERPRINTS = 1000
@@ -29,7 +30,7 @@ _RATE = (("check", "rate"),)
 _ERRORS = (("check", "new_error"),)
 
 
-class FailureState(Struct):
+class FailureState(Struct, SeriesMemory):
     """The last runs of a pipeline, or its known errors.
 
     Attributes:
@@ -52,17 +53,103 @@ class FailureState(Struct):
     failed: list[tuple[float, str]] = field(default_factory=list)
     succeeded: float = 0.0
 
+    def judge(
+        self, evaluator: FailureEvaluator, value: RunObserved | bool | tuple[str, str] | None, now: float
+    ) -> Verdict | None:
+        """Judge a run, an outcome, an error or the mere existence of a pipeline."""
+        if isinstance(value, RunObserved):
+            return self._judge_row(evaluator, value, now)
+        if self.begun is None:
+            self.begun = now
+        if isinstance(value, bool):
+            return self._judge_rate(evaluator, value, now)
+        if value is not None:
+            return self._judge_error(evaluator, *value, now)
+        if now - self.begun < LEARN:
+            return Verdict("learning", "Learning which errors are known ones.")
+        return None if self.last_new is not None else Verdict("ok", "No new error has come.")
 
-class FailureEvaluator:
+    def deadline(self, evaluator: FailureEvaluator) -> float | None:
+        """Return when a new error has been quiet for long enough, or the oldest failure leaves the window."""
+        if self.last_new is not None:
+            return self.last_new + QUIET
+        failed = [when for when, is_failed in self.runs if is_failed] if evaluator.rate is not None else []
+        return failed[0] + evaluator.within if failed else None
+
+    def tick(self, evaluator: FailureEvaluator, now: float) -> Verdict | None:
+        """Resolve after the quiet time; judge the rate without the runs that left the window."""
+        if self.last_new is not None:
+            self.last_new, self.new = None, []
+            return Verdict("ok", f"No new error, and no repeat of one, has come for {format_duration(QUIET)}.")
+        return self._rate_verdict(evaluator, now)
+
+    def _judge_row(self, evaluator: FailureEvaluator, run: RunObserved, now: float) -> Verdict:
+        """Judge the runs since the last success, in the order of their times: one may come late, or twice."""
+        when = min(run.time, now)
+        if run.outcome == "succeeded":
+            self.succeeded = when if self.succeeded > now else max(self.succeeded, when)  # the clock was set back
+            self.failed = [failure for failure in self.failed if self.succeeded < failure[0] <= now]
+        elif when >= self.succeeded and (when, run.run) not in self.failed:
+            self.failed = [*self.failed, (when, run.run)][-MAX_RUNS:]
+        count, least = len(self.failed), evaluator.options.in_a_row or 1
+        expected = ExpectedBand(high=least - 1)
+        if count < least:
+            words = f"{counted(count, 'run')} failed since the last success." if count else "A run succeeded."
+            return Verdict("ok", words, float(count), expected)
+        words = "The run failed" if count == 1 else f"{count:,} runs failed in a row"
+        if run.report and when == max(self.failed)[0]:
+            words += f"{', the last one' if count > 1 else ''}{_cause(run.report)}"
+        return Verdict("bad", f"{words}.", float(count), expected)
+
+    def _judge_error(self, evaluator: FailureEvaluator, fingerprint: str, message: str, now: float) -> Verdict | None:
+        last = self.known.pop(fingerprint, None)
+        self.known[fingerprint] = now  # at the end: the order is that of the last times
+        if len(self.known) > MAX_FINGERPRINTS:
+            del self.known[next(iter(self.known))]
+        if now - (self.begun or 0.0) < LEARN:
+            return Verdict("learning", f"Learning which errors are known ones: {len(self.known)} so far.")
+        if last is not None and now - last <= FORGET:
+            if self.last_new is not None:
+                if fingerprint in self.new:
+                    self.last_new = now  # it is not quiet
+                return None
+            return Verdict("ok", "The error is a known one.", fingerprint)
+        self.last_new, self.new = now, [*self.new, fingerprint][-MAX_FINGERPRINTS:]
+        return Verdict("bad", f"An error that is not in the history: {message}", fingerprint, is_repeated=True)
+
+    def _judge_rate(self, evaluator: FailureEvaluator, is_failed: bool, now: float) -> Verdict:
+        self.runs.append((now, is_failed))
+        if len(self.runs) > MAX_RUNS:
+            del self.runs[0]
+        return self._rate_verdict(evaluator, now) or Verdict("learning", f"Learning from {len(self.runs)} runs.")
+
+    def _rate_verdict(self, evaluator: FailureEvaluator, now: float) -> Verdict | None:
+        if evaluator.rate is None:
+            return None
+        self.runs = [run for run in self.runs if run[0] + evaluator.within > now]
+        count, failed = len(self.runs), sum(is_failed for _, is_failed in self.runs)
+        if count < evaluator.options.min_runs:
+            if not self.is_judged:
+                return Verdict("learning", f"Learning from {counted(count, 'run')}.")
+            return Verdict("ok", "No run has failed.", 0.0) if not failed else None
+        self.is_judged = True
+        share = failed / count
+        words = f"{failed} of {count} runs failed within {format_duration(evaluator.within)}"
+        expected = ExpectedBand(high=evaluator.rate)
+        if share > evaluator.rate:
+            return Verdict("bad", f"{words}, more than {format_share(evaluator.rate)}.", share, expected)
+        return Verdict("ok", f"{words}.", share, expected)
+
+
+class FailureEvaluator(Evaluator):
     """Judges errors and the outcomes of runs."""
 
     state_type = FailureState
-    starts_early = False
 
-    def __init__(self, options: FailureLimits) -> None:
-        self._options = options
-        self._within = parse_duration(options.within)
-        self._rate = None if options.rate_over is None else parse_share(options.rate_over)
+    def __init__(self, options: FailureLimits, monitor: MonitorConfig) -> None:
+        self.options = options
+        self.within = parse_duration(options.within)
+        self.rate = None if options.rate_over is None else parse_share(options.rate_over)
         errors: tuple[type[Observation], ...] = (ErrorObserved,) if options.new_fingerprint else ()
         self.wants: tuple[type[Observation], ...] = (RunObserved, *errors)
 
@@ -72,99 +159,12 @@ class FailureEvaluator:
         if isinstance(observation, ErrorObserved):
             yield SeriesSample(pipeline, "", (observation.fingerprint, observation.message), run, _ERRORS)
             return
-        if self._options.in_a_row is not None:
+        if self.options.in_a_row is not None:
             yield SeriesSample(pipeline, "", observation, run, _ROW)
-        if self._rate is not None:
+        if self.rate is not None:
             yield SeriesSample(pipeline, "", observation.outcome == "failed", run, _RATE)
-        if self._options.new_fingerprint:
+        if self.options.new_fingerprint:
             yield SeriesSample(pipeline, "", None, run, _ERRORS)  # the pipeline is known from its first run on
-
-    def judge(
-        self, state: FailureState, value: RunObserved | bool | tuple[str, str] | None, now: float
-    ) -> Verdict | None:
-        """Judge a run, an outcome, an error or the mere existence of a pipeline."""
-        if isinstance(value, RunObserved):
-            return self._judge_row(state, value, now)
-        if state.begun is None:
-            state.begun = now
-        if isinstance(value, bool):
-            return self._judge_rate(state, value, now)
-        if value is not None:
-            return self._judge_error(state, *value, now)
-        if now - state.begun < LEARN:
-            return Verdict("learning", "Learning which errors are known ones.")
-        return None if state.last_new is not None else Verdict("ok", "No new error has come.")
-
-    def deadline(self, state: FailureState) -> float | None:
-        """Return when a new error has been quiet for long enough, or the oldest failure leaves the window."""
-        if state.last_new is not None:
-            return state.last_new + QUIET
-        failed = [when for when, is_failed in state.runs if is_failed] if self._rate is not None else []
-        return failed[0] + self._within if failed else None
-
-    def tick(self, state: FailureState, now: float) -> Verdict | None:
-        """Resolve after the quiet time; judge the rate without the runs that left the window."""
-        if state.last_new is not None:
-            state.last_new, state.new = None, []
-            return Verdict("ok", f"No new error, and no repeat of one, has come for {format_duration(QUIET)}.")
-        return self._rate_verdict(state, now)
-
-    def _judge_row(self, state: FailureState, run: RunObserved, now: float) -> Verdict:
-        """Judge the runs since the last success, in the order of their times: one may come late, or twice."""
-        when = min(run.time, now)
-        if run.outcome == "succeeded":
-            state.succeeded = when if state.succeeded > now else max(state.succeeded, when)  # the clock was set back
-            state.failed = [failure for failure in state.failed if state.succeeded < failure[0] <= now]
-        elif when >= state.succeeded and (when, run.run) not in state.failed:
-            state.failed = [*state.failed, (when, run.run)][-MAX_RUNS:]
-        count, least = len(state.failed), self._options.in_a_row or 1
-        expected = ExpectedBand(high=least - 1)
-        if count < least:
-            words = f"{counted(count, 'run')} failed since the last success." if count else "A run succeeded."
-            return Verdict("ok", words, float(count), expected)
-        words = "The run failed" if count == 1 else f"{count:,} runs failed in a row"
-        if run.report and when == max(state.failed)[0]:
-            words += f"{', the last one' if count > 1 else ''}{_cause(run.report)}"
-        return Verdict("bad", f"{words}.", float(count), expected)
-
-    def _judge_error(self, state: FailureState, fingerprint: str, message: str, now: float) -> Verdict | None:
-        last = state.known.pop(fingerprint, None)
-        state.known[fingerprint] = now  # at the end: the order is that of the last times
-        if len(state.known) > MAX_FINGERPRINTS:
-            del state.known[next(iter(state.known))]
-        if now - (state.begun or 0.0) < LEARN:
-            return Verdict("learning", f"Learning which errors are known ones: {len(state.known)} so far.")
-        if last is not None and now - last <= FORGET:
-            if state.last_new is not None:
-                if fingerprint in state.new:
-                    state.last_new = now  # it is not quiet
-                return None
-            return Verdict("ok", "The error is a known one.", fingerprint)
-        state.last_new, state.new = now, [*state.new, fingerprint][-MAX_FINGERPRINTS:]
-        return Verdict("bad", f"An error that is not in the history: {message}", fingerprint, is_repeated=True)
-
-    def _judge_rate(self, state: FailureState, is_failed: bool, now: float) -> Verdict:
-        state.runs.append((now, is_failed))
-        if len(state.runs) > MAX_RUNS:
-            del state.runs[0]
-        return self._rate_verdict(state, now) or Verdict("learning", f"Learning from {len(state.runs)} runs.")
-
-    def _rate_verdict(self, state: FailureState, now: float) -> Verdict | None:
-        if self._rate is None:
-            return None
-        state.runs = [run for run in state.runs if run[0] + self._within > now]
-        count, failed = len(state.runs), sum(is_failed for _, is_failed in state.runs)
-        if count < self._options.min_runs:
-            if not state.is_judged:
-                return Verdict("learning", f"Learning from {counted(count, 'run')}.")
-            return Verdict("ok", "No run has failed.", 0.0) if not failed else None
-        state.is_judged = True
-        share = failed / count
-        words = f"{failed} of {count} runs failed within {format_duration(self._within)}"
-        expected = ExpectedBand(high=self._rate)
-        if share > self._rate:
-            return Verdict("bad", f"{words}, more than {format_share(self._rate)}.", share, expected)
-        return Verdict("ok", f"{words}.", share, expected)
 
 
 def _cause(report: RunPayload) -> str:

@@ -10,11 +10,12 @@ from msgspec import Struct
 from balog.watch.config.calendars import Calendar
 from balog.watch.config.durations import format_duration, parse_duration
 from balog.watch.config.kind_config import Freshness
-from balog.watch.kinds.base import SeriesSample, Verdict
+from balog.watch.config.monitors import MonitorConfig
+from balog.watch.kinds.base import Evaluator, SeriesMemory, SeriesSample, Verdict
 from balog.watch.observations import RunObserved
 
 
-class FreshnessState(Struct):
+class FreshnessState(Struct, SeriesMemory):
     """The time of the last success, or that at which watching began; ``rule`` is what ``due`` was computed with."""
 
     last: float = 0.0
@@ -23,19 +24,58 @@ class FreshnessState(Struct):
     due: float | None = None
     rule: str = ""
 
+    def judge(self, evaluator: FreshnessEvaluator, value: float, now: float) -> Verdict:
+        """Learn of a success, which may be an old one that comes late."""
+        value = min(value, now)
+        if not self.has_succeeded or value > self.last or self.last > now:  # a clock was set back
+            self.last, self.has_succeeded = value, True
+            self._plan(evaluator)
+        if self.due is not None and self.due <= now:
+            return self._late(evaluator)
+        self.is_late = False
+        return Verdict("ok", f"A run succeeded; the next success is due by {_moment(self.due)}.")
 
-class FreshnessEvaluator:
-    """Judges the time since the last success. With globs of streams, a success is a run that wrote records of it."""
+    def deadline(self, evaluator: FreshnessEvaluator) -> float | None:
+        """Return when the next success is due."""
+        if self.due is not None and self.rule != evaluator.rule:  # the monitor was changed
+            self._plan(evaluator)
+        return None if self.is_late else self.due
+
+    def tick(self, evaluator: FreshnessEvaluator, now: float) -> Verdict | None:
+        """Begin to watch, or report that a success is late."""
+        if self.due is None:
+            self.last = now
+            self._plan(evaluator)
+            return None
+        return self._late(evaluator) if self.due <= now else None
+
+    def _plan(self, evaluator: FreshnessEvaluator) -> None:
+        self.due, self.rule, self.is_late = evaluator.due(self.last), evaluator.rule, False
+
+    def _late(self, evaluator: FreshnessEvaluator) -> Verdict:
+        self.is_late = True
+        since = f"since {_moment(self.last)}" if self.has_succeeded else "since watching began"
+        return Verdict("bad", f"No run has succeeded {since}; one was due within {evaluator.words}.")
+
+
+class FreshnessEvaluator(Evaluator):
+    """Judges the time since the last success. With globs of streams, a success is a run that wrote records of it.
+
+    Attributes:
+        rule: tells apart what deadlines are computed with.
+        words: the time between two successes, for people.
+    """
 
     wants = (RunObserved,)
     state_type = FreshnessState
     starts_early = True
 
-    def __init__(self, options: Freshness, by_stream: bool) -> None:
+    def __init__(self, options: Freshness, monitor: MonitorConfig) -> None:
         self._wait = parse_duration(options.every) + parse_duration(options.grace)
         self._calendar = Calendar(options.calendar) if options.calendar is not None else None
-        self._by_stream = by_stream
-        self._rule = f"{self._wait} {options.calendar or ''}"
+        self._by_stream = monitor.stream != "*"
+        self.rule = f"{self._wait} {options.calendar or ''}"
+        self.words = format_duration(self._wait) + (" of open hours" if self._calendar is not None else "")
 
     def samples(self, observation: RunObserved) -> Iterator[SeriesSample]:
         """Yield the time of a success, of the run or of each stream with records."""
@@ -49,43 +89,9 @@ class FreshnessEvaluator:
             if count.records:
                 yield SeriesSample(pipeline, count.stream, when, run)
 
-    def judge(self, state: FreshnessState, value: float, now: float) -> Verdict:
-        """Learn of a success, which may be an old one that comes late."""
-        value = min(value, now)
-        if not state.has_succeeded or value > state.last or state.last > now:  # a clock was set back
-            state.last, state.has_succeeded = value, True
-            self._plan(state)
-        if state.due is not None and state.due <= now:
-            return self._late(state)
-        state.is_late = False
-        return Verdict("ok", f"A run succeeded; the next success is due by {_moment(state.due)}.")
-
-    def deadline(self, state: FreshnessState) -> float | None:
-        """Return when the next success is due."""
-        if state.due is not None and state.rule != self._rule:  # the monitor was changed
-            self._plan(state)
-        return None if state.is_late else state.due
-
-    def tick(self, state: FreshnessState, now: float) -> Verdict | None:
-        """Begin to watch, or report that a success is late."""
-        if state.due is None:
-            state.last = now
-            self._plan(state)
-            return None
-        return self._late(state) if state.due <= now else None
-
-    def _plan(self, state: FreshnessState) -> None:
-        since, calendar = state.last, self._calendar
-        state.due = calendar.add(since, self._wait) if calendar is not None else since + self._wait
-        state.rule, state.is_late = self._rule, False
-
-    def _late(self, state: FreshnessState) -> Verdict:
-        state.is_late = True
-        since = f"since {_moment(state.last)}" if state.has_succeeded else "since watching began"
-        open_hours = " of open hours" if self._calendar is not None else ""
-        return Verdict(
-            "bad", f"No run has succeeded {since}; one was due within {format_duration(self._wait)}{open_hours}."
-        )
+    def due(self, since: float) -> float:
+        """Return when a success is due after one, or after the beginning."""
+        return since + self._wait if self._calendar is None else self._calendar.add(since, self._wait)
 
 
 def _moment(when: float | None) -> str:

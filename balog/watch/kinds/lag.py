@@ -5,22 +5,38 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 
+from msgspec import Struct
+
 from balog.event.payload import ExpectedBand
 from balog.watch.config.kind_config import LagLimits
-from balog.watch.kinds.base import Nothing, SeriesSample, Verdict, WithoutClock
+from balog.watch.config.monitors import MonitorConfig
+from balog.watch.kinds.base import Evaluator, SeriesMemory, SeriesSample, Verdict
 from balog.watch.observations import LagObserved, MetricObserved
 
 SPOOL_METRIC = "sink_spooled"
 """The gauge that a broker or sidecar with ``metrics`` reports for each sink."""
 
 
-class LagEvaluator(WithoutClock):
+class LagState(Struct, SeriesMemory):
+    """Nothing: the last value counts."""
+
+    def judge(self, evaluator: LagEvaluator, value: int, now: float) -> Verdict:
+        """Judge a number of messages."""
+        options = evaluator.options
+        words = "events wait in the spool" if options.spool is not None else "messages are not handled"
+        expected = ExpectedBand(high=options.over)
+        if value > options.over:
+            return Verdict("bad", f"{value:,} {words}, more than {options.over:,}.", value, expected)
+        return Verdict("ok", f"{value:,} {words}.", value, expected)
+
+
+class LagEvaluator(Evaluator):
     """Judges the lag of one group, or the spools of the sinks that a glob names."""
 
     wants = (LagObserved, MetricObserved)
-    state_type = Nothing
+    state_type = LagState
 
-    def __init__(self, options: LagLimits) -> None:
+    def __init__(self, options: LagLimits, monitor: MonitorConfig) -> None:
         self.options = options
 
     def samples(self, observation: LagObserved | MetricObserved) -> Iterator[SeriesSample]:
@@ -35,11 +51,3 @@ class LagEvaluator(WithoutClock):
             if fnmatchcase(sink, options.spool):
                 labels = (("sink", sink),)
                 yield SeriesSample(observation.pipeline, "", int(observation.value), observation.run, labels)
-
-    def judge(self, state: Nothing, value: int, now: float) -> Verdict:
-        """Judge a number of messages."""
-        words = "events wait in the spool" if self.options.spool is not None else "messages are not handled"
-        expected = ExpectedBand(high=self.options.over)
-        if value > self.options.over:
-            return Verdict("bad", f"{value:,} {words}, more than {self.options.over:,}.", value, expected)
-        return Verdict("ok", f"{value:,} {words}.", value, expected)

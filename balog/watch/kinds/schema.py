@@ -10,7 +10,8 @@ from msgspec import Struct
 
 from balog.common.errors import BalogError
 from balog.watch.config.kind_config import SchemaChanges
-from balog.watch.kinds.base import SeriesSample, Verdict, WithoutClock
+from balog.watch.config.monitors import MonitorConfig
+from balog.watch.kinds.base import Evaluator, SeriesMemory, SeriesSample, Verdict
 from balog.watch.observations import SchemaObserved
 
 MAX_BYTES = 256 * 1024
@@ -19,43 +20,43 @@ MAX_BYTES = 256 * 1024
 _SHOWN = 3
 
 
-class SchemaState(Struct):
+class SchemaState(Struct, SeriesMemory):
     """The last SCHEMA of a stream, in canonical form, and its keys."""
 
     schema: bytes = b""
     keys: list[str] = []
 
-
-class SchemaEvaluator(WithoutClock):
-    """Judges each SCHEMA against the one before it, which it replaces."""
-
-    wants = (SchemaObserved,)
-    state_type = SchemaState
-
-    def __init__(self, options: SchemaChanges) -> None:
-        self._options = options
-
-    def samples(self, observation: SchemaObserved) -> Iterator[SeriesSample]:
-        """Yield a stream's schema and keys."""
-        value = (observation.schema, sorted(observation.keys))
-        yield SeriesSample(observation.pipeline, observation.stream, value, observation.run)
-
-    def judge(self, state: SchemaState, value: tuple[bytes, list[str]], now: float) -> Verdict | None:
+    def judge(self, evaluator: SchemaEvaluator, value: tuple[bytes, list[str]], now: float) -> Verdict | None:
         """Compare a schema and its keys with the last ones."""
         schema, keys = _canonical(value[0]), value[1]
-        before, state.schema = state.schema, schema
-        keys_before, state.keys = state.keys, keys
+        before, self.schema = self.schema, schema
+        keys_before, self.keys = self.keys, keys
         if not before or (before, keys_before) == (schema, keys):
             return Verdict("ok", "The schema has not changed.")
         is_breaking, reason = compare_schemas(before, schema) if before != schema else (False, "")
         if keys != keys_before:  # a target would update other rows
             moved = f"its key was {_listed(keys_before)} and is {_listed(keys)}"
             is_breaking, reason = True, f"{moved}; {reason}" if reason else moved
-        severity = self._options.breaking if is_breaking else self._options.additive
+        severity = evaluator.options.breaking if is_breaking else evaluator.options.additive
         if severity == "ignore":
             return Verdict("ok", "The schema has changed in a way that is ignored.")
         kind = "breaking" if is_breaking else "additive"
         return Verdict("bad", f"The schema has changed ({kind}): {reason}.", kind, severity=severity, is_repeated=True)
+
+
+class SchemaEvaluator(Evaluator):
+    """Judges each SCHEMA against the one before it, which it replaces."""
+
+    wants = (SchemaObserved,)
+    state_type = SchemaState
+
+    def __init__(self, options: SchemaChanges, monitor: MonitorConfig) -> None:
+        self.options = options
+
+    def samples(self, observation: SchemaObserved) -> Iterator[SeriesSample]:
+        """Yield a stream's schema and keys."""
+        value = (observation.schema, sorted(observation.keys))
+        yield SeriesSample(observation.pipeline, observation.stream, value, observation.run)
 
 
 def compare_schemas(before: bytes, after: bytes) -> tuple[bool, str]:

@@ -11,11 +11,12 @@ from msgspec import Struct
 from balog.singer.bookmarks import bookmarks
 from balog.watch.config.durations import format_duration, parse_duration
 from balog.watch.config.kind_config import StateProgress
-from balog.watch.kinds.base import SeriesSample, Verdict
+from balog.watch.config.monitors import MonitorConfig
+from balog.watch.kinds.base import Evaluator, SeriesMemory, SeriesSample, Verdict
 from balog.watch.observations import StateObserved
 
 
-class BookmarkState(Struct):
+class BookmarkState(Struct, SeriesMemory):
     """The bookmark of a stream, by its hash.
 
     Attributes:
@@ -29,17 +30,48 @@ class BookmarkState(Struct):
     run: str = ""
     is_late: bool = False
 
+    def judge(self, evaluator: StateEvaluator, value: tuple[str, str], now: float) -> Verdict:
+        """Compare a bookmark with that of the last run."""
+        digest, run = value
+        if digest != self.bookmark:
+            self.bookmark, self.since, self.runs, self.run, self.is_late = digest, now, 1, run, False
+            return Verdict("ok", "The bookmark has advanced.", 1.0)
+        if not run or run != self.run:
+            self.runs, self.run = self.runs + 1, run
+        return self._verdict(evaluator, now)
 
-class StateEvaluator:
+    def deadline(self, evaluator: StateEvaluator) -> float | None:
+        """Return when the bookmark has not advanced for too long."""
+        return (
+            self.since + evaluator.most_time
+            if evaluator.most_time is not None and not self.is_late and self.bookmark
+            else None
+        )
+
+    def tick(self, evaluator: StateEvaluator, now: float) -> Verdict:
+        """Judge the bookmark's age."""
+        return self._verdict(evaluator, now)
+
+    def _verdict(self, evaluator: StateEvaluator, now: float) -> Verdict:
+        if evaluator.most_runs is not None and self.runs >= evaluator.most_runs:
+            return Verdict("bad", f"The bookmark is the same after {self.runs} runs.", float(self.runs))
+        if evaluator.most_time is not None and self.since + evaluator.most_time <= now:
+            self.is_late = True
+            return Verdict(
+                "bad", f"The bookmark has not advanced for {format_duration(evaluator.most_time)}.", now - self.since
+            )
+        return Verdict("ok", f"The bookmark is the same after {self.runs} runs.", float(self.runs))
+
+
+class StateEvaluator(Evaluator):
     """Judges the bookmarks of each stream. Without runs' ids, each STATE counts as that of a run."""
 
     wants = (StateObserved,)
     state_type = BookmarkState
-    starts_early = False
 
-    def __init__(self, options: StateProgress) -> None:
-        self._runs = options.unchanged_runs
-        self._time = None if options.unchanged_for is None else parse_duration(options.unchanged_for)
+    def __init__(self, options: StateProgress, monitor: MonitorConfig) -> None:
+        self.most_runs = options.unchanged_runs
+        self.most_time = None if options.unchanged_for is None else parse_duration(options.unchanged_for)
 
     def samples(self, observation: StateObserved) -> Iterator[SeriesSample]:
         """Yield a hash of the bookmarks of each stream."""
@@ -49,31 +81,3 @@ class StateEvaluator:
         for stream, leaves in streams.items():
             digest = hashlib.blake2b("\n".join(sorted(leaves)).encode("utf-8", "replace"), digest_size=12).hexdigest()
             yield SeriesSample(observation.pipeline, stream, (digest, observation.run), observation.run)
-
-    def judge(self, state: BookmarkState, value: tuple[str, str], now: float) -> Verdict:
-        """Compare a bookmark with that of the last run."""
-        digest, run = value
-        if digest != state.bookmark:
-            state.bookmark, state.since, state.runs, state.run, state.is_late = digest, now, 1, run, False
-            return Verdict("ok", "The bookmark has advanced.", 1.0)
-        if not run or run != state.run:
-            state.runs, state.run = state.runs + 1, run
-        return self._verdict(state, now)
-
-    def deadline(self, state: BookmarkState) -> float | None:
-        """Return when the bookmark has not advanced for too long."""
-        return state.since + self._time if self._time is not None and not state.is_late and state.bookmark else None
-
-    def tick(self, state: BookmarkState, now: float) -> Verdict:
-        """Judge the bookmark's age."""
-        return self._verdict(state, now)
-
-    def _verdict(self, state: BookmarkState, now: float) -> Verdict:
-        if self._runs is not None and state.runs >= self._runs:
-            return Verdict("bad", f"The bookmark is the same after {state.runs} runs.", float(state.runs))
-        if self._time is not None and state.since + self._time <= now:
-            state.is_late = True
-            return Verdict(
-                "bad", f"The bookmark has not advanced for {format_duration(self._time)}.", now - state.since
-            )
-        return Verdict("ok", f"The bookmark is the same after {state.runs} runs.", float(state.runs))

@@ -46,7 +46,7 @@ def active_series(state: StoredState) -> list[Series]:
     for data in state.series:
         series = msgspec.msgpack.decode(data, type=Series)
         if series.shown in _WELL and series.life.state not in _WELL:
-            series.shown, series.since = series.life.state, series.seen
+            series = msgspec.structs.replace(series, shown=series.life.state, since=series.seen)
         if series.shown not in _WELL:
             unwell_series.append(series)
     return sorted(unwell_series, key=lambda item: (ranks.index(item.severity), item.since, item.key))

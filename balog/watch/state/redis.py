@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import quote
 
+import msgspec
+
 from balog.common.errors import TopicError
 from balog.consumers.ledgers.redis_place import REDIS_OPTIONS, RedisPlace, split_options
 from balog.watch.state.store import HANDLED_SECONDS, MAX_HANDLED, StoredState, decode_facts, encode_facts
@@ -149,9 +151,12 @@ class RedisWatchStore:
             rows = self._client.zrangebyscore(self._key("unsent"), f"({after}", "+inf", withscores=True)
         return [(int(number), event) for event, number in rows]
 
-    def sent(self, number: int) -> None:
-        """Forget the alerts up to a number: every target has them."""
-        self._write([("ZREMRANGEBYSCORE", self._key("unsent"), "-inf", number)])
+    def sent(self, reached: Mapping[str, int]) -> None:
+        """Keep the number of the last alert that each target has, and forget the alerts that all have."""
+        self._write([
+            ("ZREMRANGEBYSCORE", self._key("unsent"), "-inf", min(reached.values())),
+            ("HSET", self._key("facts"), "reached", msgspec.msgpack.encode(reached)),
+        ])  # fmt: skip
 
     def close(self) -> None:
         """Close the connections."""

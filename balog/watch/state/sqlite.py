@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
+import msgspec
+
 from balog.common.errors import ConfigError
 from balog.common.storage.local_files import lock, make_folder
 from balog.topics.sqlite_file import SqliteFile
@@ -61,7 +63,7 @@ class SqliteWatchStore:
             TopicError: the file is damaged, of another kind or out of reach.
         """
         if not self._file.exists():
-            return StoredState(0.0, {}, [])
+            return StoredState(0.0, {}, {}, [])
         with self._file.read() as connection:
             facts = dict(connection.execute("SELECT name, data FROM facts"))
             series = [data for (data,) in connection.execute("SELECT data FROM series")]
@@ -124,10 +126,12 @@ class SqliteWatchStore:
                 connection.execute("SELECT number, event FROM unsent WHERE number > ? ORDER BY number", (after,))
             )
 
-    def sent(self, number: int) -> None:
-        """Forget the alerts up to a number: every target has them."""
+    def sent(self, reached: Mapping[str, int]) -> None:
+        """Keep the number of the last alert that each target has, and forget the alerts that all have."""
         with self._file.write() as connection:
-            connection.execute("DELETE FROM unsent WHERE number <= ?", (number,))
+            connection.execute("DELETE FROM unsent WHERE number <= ?", (min(reached.values()),))
+            fact = ("reached", msgspec.msgpack.encode(reached))
+            connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", fact)
 
     def close(self) -> None:
         """Close the file."""

