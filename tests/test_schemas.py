@@ -15,7 +15,8 @@ from jsonschema import Draft202012Validator, FormatChecker
 
 from balog.cli.shared.brokers import SINGLE_SINKS
 from balog.common.errors import EventError
-from balog.event.event import FACILITY_VERSION, KNOWN_VERSIONS, LEVELS, Event, decode, encode
+from balog.event import FACILITY_VERSION, LEVELS, Event, decode, encode
+from balog.event.facility import KNOWN_VERSIONS
 from tests.ci_scripts import ci_script
 
 write_schema = ci_script("config_schemas").write_schema

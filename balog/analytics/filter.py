@@ -187,4 +187,4 @@ def _events(batch: pa.RecordBatch) -> Iterator[Event]:
             composition=row["composition"],
             context=context or {},
         )
-        yield Event(schema=row["schema"], header=header, raw_payload=Raw(row["payload_json"].encode()))
+        yield Event(schema=row["schema"], header=header, stored_payload=Raw(row["payload_json"].encode()))

@@ -9,54 +9,14 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType, field
 
 from balog.common.errors import EventError, split_refusal
 from balog.event.event import Event
+from balog.event.log_payload import ExceptionInfo as ExceptionInfo
+from balog.event.log_payload import Frame as Frame
+from balog.event.log_payload import LogPayload as LogPayload
+from balog.event.log_payload import log_payload as log_payload
 
 _LARGEST = 1.7976931348623157e308
 Number = Annotated[float, Meta(ge=-_LARGEST, le=_LARGEST)]
 """A finite number, also as a string."""
-
-
-class Frame(Struct, omit_defaults=True, kw_only=True):
-    """One frame of a traceback; ``locals``, if configured, are texts."""
-
-    file: str = ""
-    line: int | None = None
-    function: str = ""
-    locals: dict[str, str] | None = None
-
-
-class ExceptionInfo(Struct, omit_defaults=True, kw_only=True):
-    """An exception as data.
-
-    ``type`` is the class's dotted name, and ``frames`` begin with the outermost. ``cause`` is of ``raise … from``,
-    ``context`` was being handled, ``exceptions`` are a group's, ``omitted`` the number of those that are not here.
-    ``language`` is that of a program whose crash report the sidecar reads, such as ``java``.
-    """
-
-    type: str
-    message: str = ""
-    language: str = ""
-    notes: list[str] = []
-    frames: list[Frame] = []
-    cause: ExceptionInfo | None = None
-    context: ExceptionInfo | None = None
-    exceptions: list[ExceptionInfo] = []
-    omitted: int = 0
-
-
-class LogPayload(Struct, tag_field="cls_type", tag="log", omit_defaults=True, kw_only=True):
-    """A readable log line; ``log_payload`` makes one.
-
-    ``fields`` has the call's other fields, ``exc_text`` the whole traceback.
-    """
-
-    message: str
-    version: str = "1.0.0"
-    severity: str | None = None
-    logger: str | None = None
-    fields: dict[str, Any] | None = None
-    exception: ExceptionInfo | None = None
-    exc_text: str | None = None
-    problem: str | None = None
 
 
 class MetricValue(Struct, kw_only=True):
@@ -303,15 +263,6 @@ class NullPayload(Struct, tag_field="cls_type", tag="null", omit_defaults=True):
     """An empty payload: the event itself is the message."""
 
     version: str | None = None
-
-
-def log_payload(message: str, severity: str, **parts: Any) -> dict[str, Any]:
-    """Return a ``log`` payload; ``parts`` are fields of ``LogPayload``, without empty ones."""
-    payload: dict[str, Any] = {"cls_type": "log", "version": "1.0.0", "message": message, "severity": severity}
-    for key, part in parts.items():
-        if part:
-            payload[key] = part
-    return payload
 
 
 Payload = (

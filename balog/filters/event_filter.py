@@ -88,7 +88,7 @@ class EventFilter:
             if value is not None and not (value.__class__ is float and not math.isfinite(value)):
                 payload[key] = value
         header = msgspec.structs.replace(event.header, id=self._id(event.header.id))
-        return Event(schema=event.schema, header=header, raw_payload=Raw(_encode(payload)))
+        return Event(schema=event.schema, header=header, stored_payload=Raw(_encode(payload)))
 
     def _id(self, old: str) -> str:
         number = int.from_bytes(hashlib.sha256(old.encode() + b"\0" + self._name).digest()[:16], "big")

@@ -8,7 +8,7 @@ from typing import Any
 import structlog
 
 from balog.event import LEVELS, Event, Level
-from balog.event.payload import log_payload
+from balog.event.log_payload import log_payload
 from balog.log import configuration
 from balog.log.calls.channels import LoggerChannel, channel_of_caller
 from balog.log.calls.guard import guarded

@@ -246,14 +246,13 @@ class CrashReport:
             frames = self.lines[1:]
             language = next((name for start, name in _LANGUAGES if any(x.startswith(start) for x in frames)), "")
         kind, reason = self._exception(first)
-        record = LogLine(level=level, message=first, is_uncaught=not self.is_bare)
-        if self._kind is _RUST and first.endswith(":"):
-            record.message = f"{first} {reason}"
-        if is_out_of_memory(first):
-            record.level = "CRITICAL"
-        record.exception = {"type": kind, "message": reason or first, **({"language": language} if language else {})}
-        record.exc_text = "\n".join(self.lines) if len(self.lines) > 1 else None
-        return record
+        return LogLine(
+            level="CRITICAL" if is_out_of_memory(first) else level,
+            message=f"{first} {reason}" if self._kind is _RUST and first.endswith(":") else first,
+            exception={"type": kind, "message": reason or first, **({"language": language} if language else {})},
+            exc_text="\n".join(self.lines) if len(self.lines) > 1 else None,
+            is_uncaught=not self.is_bare,
+        )
 
     def _exception(self, first: str) -> tuple[str, str]:
         """Return the type and the reason. The first line of Node.js is that below the caret."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from datetime import datetime, timezone, tzinfo
+from datetime import tzinfo
 
 import msgspec
 
@@ -31,8 +31,7 @@ def read_line(line: str, zone: tzinfo | None = None, patterns: Sequence[Pattern]
     for dialect in (_own_event, *patterns, *_DIALECTS):
         log_line = dialect(line)
         if log_line is not None:
-            if log_line.timestamp is not None:
-                log_line.timestamp = _in_utc(log_line.timestamp, zone)
+            log_line.use_utc(zone)
             return log_line
     return None
 
@@ -83,14 +82,6 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]{0,30}m")
 def without_colours(line: str) -> str:
     """Return a line without a terminal's colours."""
     return _COLOUR.sub("", line) if "\x1b" in line else line
-
-
-def _in_utc(when: datetime, zone: tzinfo | None) -> datetime | None:
-    try:
-        local = when if zone is None or when.tzinfo is not None else when.replace(tzinfo=zone)
-        return local.astimezone(timezone.utc)
-    except (ValueError, OverflowError):
-        return None
 
 
 _MAGE = re.compile(r"[A-Z]+ \[\d{4}-\d\d-\d\dT[\d:.]+\] (\{.*\})")

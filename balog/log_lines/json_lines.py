@@ -55,24 +55,25 @@ def read_json(line: str) -> LogLine | None:
     if message is None or (level is None and when is None):
         return None
     logger = _pop(data, _LOGGERS, lambda value: value if isinstance(value, str) and value else None)
-    record = LogLine(
-        level=level or "INFO",
-        message=message[1],
-        logger=logger[1] if logger else None,
-        timestamp=when[1] if when else None,
-    )
-    record.metric = metric_payload(data.pop("metric_info", None)) or metric_in(record.message) or counted
-    record.exception, record.exc_text = _exception(data)
+    metric = metric_payload(data.pop("metric_info", None)) or metric_in(message[1]) or counted
+    exception, exc_text = _exception(data)
     if data.get("app_name") == "singer-sdk":  # the process is in the context
         for redundant in ("pid", "app_name"):
             data.pop(redundant, None)
     extra = data.pop("extra", None)
-    record.fields = {key: value for key, value in data.items() if value is not None}
-    if isinstance(extra, dict):
-        record.fields.update(extra)
-    elif extra is not None:
-        record.fields["extra"] = extra
-    return record
+    fields = {key: value for key, value in data.items() if value is not None}
+    if extra is not None:
+        fields.update(extra if isinstance(extra, dict) else {"extra": extra})
+    return LogLine(
+        level=level or "INFO",
+        message=message[1],
+        logger=logger[1] if logger else None,
+        timestamp=when[1] if when else None,
+        metric=metric,
+        fields=fields,
+        exception=exception,
+        exc_text=exc_text,
+    )
 
 
 def _of_python(line: str) -> Any:

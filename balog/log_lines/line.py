@@ -7,7 +7,7 @@ import math
 import re
 import warnings
 from collections.abc import Sequence
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta, timezone, tzinfo
 from typing import Any
 
 import msgspec
@@ -116,6 +116,17 @@ class LogLine(Struct, kw_only=True):
     event: Event | None = None
     is_uncaught: bool = False
     takes_traceback: bool = True
+
+    def use_utc(self, zone: tzinfo | None) -> None:
+        """Convert the time to UTC, from a zone if it names none itself; None is this machine's."""
+        when = self.timestamp
+        if when is None:
+            return
+        try:
+            local = when if zone is None or when.tzinfo is not None else when.replace(tzinfo=zone)
+            self.timestamp = local.astimezone(timezone.utc)
+        except (ValueError, OverflowError):
+            self.timestamp = None
 
 
 _MAX_LITERAL = 10_000

@@ -80,12 +80,15 @@ def _compile(pattern: LogPattern) -> Pattern:
         if values is None or level is None:
             return None
         del values["level"]
-        record = LogLine(level=level, message=values.pop("message"), logger=values.pop("logger", "") or None)
-        if time := values.pop("time", ""):
-            record.timestamp = _time(time, time_format)
-        record.metric = metric_in(record.message)
-        record.fields.update(values)
-        return record
+        message, time = values.pop("message"), values.pop("time", "")
+        return LogLine(
+            level=level,
+            message=message,
+            logger=values.pop("logger", "") or None,
+            timestamp=_time(time, time_format) if time else None,
+            metric=metric_in(message),
+            fields=dict(values),
+        )
 
     return read
 

@@ -8,19 +8,11 @@ from datetime import tzinfo
 from typing import Any, Generic, TypeVar, cast
 
 from balog.event import MAX_CHANNEL_LENGTH, Event
-from balog.event.payload import log_payload
-from balog.log_lines.crash_reports import (
-    INDENTED,
-    Ahead,
-    CrashReport,
-    Undecided,
-    continues_message,
-    crash_report,
-    has_frame,
-    is_out_of_memory,
-)
+from balog.event.log_payload import log_payload
+from balog.log_lines.crash_reports import Ahead, CrashReport, Undecided, crash_report
 from balog.log_lines.dialects import read_line, without_colours
-from balog.log_lines.line import LogLine, exception_in, is_below_traceback
+from balog.log_lines.line import LogLine
+from balog.log_lines.open_record import FAILURES, OpenRecord, begins_traceback
 from balog.log_lines.open_secrets import OpenSecret, is_object
 from balog.log_lines.patterns import Pattern
 
@@ -29,12 +21,6 @@ MAX_LINE = 256 * 1024
 
 _MAX_RECORD_LINES = 2000
 _MAX_RECORD = 1024 * 1024  # characters; a longer record is split
-
-_TRACEBACK = "Traceback (most recent call last):"
-_GROUP = "  + Exception Group " + _TRACEBACK
-_TRACEBACKS = (_TRACEBACK, _GROUP)
-_FAILURES = (*_TRACEBACKS, "Exception in thread ")
-_CHAINED = ("During handling of the above exception", "The above exception was the direct cause", *_TRACEBACKS)
 
 
 class LineAssembler:
@@ -153,7 +139,7 @@ class RecordAssembler(Generic[_Mark]):
         self._zone = zone
         self._patterns = patterns
         self._lines: deque[tuple[str, _Mark]] = deque()  # lines that the next ones decide about
-        self._record: _Record | CrashReport | None = None
+        self._record: OpenRecord | CrashReport | None = None
         self._space = self._left = 0  # characters and lines that the record may still have
         self._mark: _Mark | None = None
         self._secret = OpenSecret("")
@@ -187,7 +173,7 @@ class RecordAssembler(Generic[_Mark]):
 
     def _start(self, line: str, ahead: Ahead) -> LogLine | None:
         """Return the head of the record that a line begins in any form; None if it may continue another."""
-        is_start = line.startswith(_FAILURES) or _begins_traceback(line) or is_object(line)
+        is_start = line.startswith(FAILURES) or begins_traceback(line) or is_object(line)
         head = self._head(line)
         return LogLine() if head is None and (is_start or crash_report(line, ahead) is not None) else head
 
@@ -220,13 +206,14 @@ class RecordAssembler(Generic[_Mark]):
             return [*records, (mark, head)]
         self._mark, self._space, self._left = mark, _MAX_RECORD - len(line), _MAX_RECORD_LINES
         if head is not None:
-            self._record = _Record(head, from_dialect=True)
+            self._record = OpenRecord(head, from_dialect=True)
         elif crash is not None:
             self._record = crash
-        elif line.startswith(_FAILURES) or _begins_traceback(line):
-            self._record = _Record(LogLine(level="ERROR", is_uncaught=True), lines=[line])
+        elif line.startswith(FAILURES) or begins_traceback(line):
+            self._record = OpenRecord(LogLine(level="ERROR", is_uncaught=True))
+            self._record.add(line)
         else:
-            self._record = _Record(LogLine(message=line))
+            self._record = OpenRecord(LogLine(message=line))
         return records
 
     def _add(self, line: str) -> list[tuple[_Mark, LogLine]]:
@@ -242,128 +229,3 @@ class RecordAssembler(Generic[_Mark]):
             return []
         record, self._record = self._record, None
         return [(cast("_Mark", self._mark), record.finished())]
-
-
-class _Record:
-    """An unfinished record: its first line, and the following ones."""
-
-    def __init__(self, head: LogLine, *, from_dialect: bool = False, lines: list[str] | None = None) -> None:
-        self.head = head
-        self.lines: list[str] = []
-        self._from_dialect = from_dialect
-        self._report: CrashReport | None = None
-        self._is_in_traceback = False
-        self._exception = ""  # the last line of the traceback, which ends it
-        for line in lines or []:
-            self.add(line)
-
-    def add(self, line: str) -> None:
-        """Add a line that continues the record."""
-        if self._report is not None:
-            self._report.add(line)
-            return
-        self.lines.append(line)
-        if _begins_traceback(line):
-            self._is_in_traceback = True
-        if line.startswith(_CHAINED) or _begins_traceback(line):
-            self._exception = ""
-        elif self._is_in_traceback and not self._exception:
-            is_last = line != "" and not is_below_traceback(line)
-            self._exception = line if is_last or line.lstrip().startswith("+--") else ""
-
-    @property
-    def is_open(self) -> bool:
-        """Return whether the record has an unfinished traceback."""
-        return self._report.is_open if self._report is not None else self._is_in_traceback and not self._exception
-
-    def awaits(self, line: str) -> bool:
-        """Return whether the line is the last one of an unfinished traceback; loguru leaves a line empty before it."""
-        before = next(filter(None, self.lines[:-3:-1]), "")
-        return (
-            self._is_in_traceback
-            and not self._exception
-            and not is_below_traceback(line)
-            and (is_below_traceback(before) or _begins_traceback(before))
-            and line != ""
-            and not line.startswith("{")
-        )
-
-    def takes(self, line: str, ahead: Ahead) -> bool:
-        """Return whether a line without a dialect belongs to this record.
-
-        Raises:
-            Undecided: further lines decide.
-        """
-        if self.head.metric is not None:
-            return False
-        if self._report is not None:
-            return self._report.takes(line, ahead)
-        if _begins_traceback(line):
-            if self._is_in_traceback:
-                return self._last_line.startswith(_CHAINED)
-            return self._logs_tracebacks if self._from_dialect else self.head.is_uncaught
-        if self._exception:
-            is_more = line == "" or line.startswith((*INDENTED, *_CHAINED))
-            return is_more or continues_message(line, self._exception, ahead)
-        if report := crash_report(line, ahead):
-            if not self._logs(report, ahead):
-                return False
-            self._report = report
-            report.lines.clear()  # ``add`` adds this line, too
-            return True
-        if line.startswith(_FAILURES):
-            return False
-        if self._from_dialect or line.startswith(INDENTED):
-            return True
-        return self.head.is_uncaught and (line == "" or self._is_in_traceback)
-
-    @property
-    def _last_line(self) -> str:
-        return next((line for line in reversed(self.lines) if line), "")
-
-    @property
-    def _logs_tracebacks(self) -> bool:
-        return self.head.takes_traceback and self.head.level not in ("DEBUG", "INFO")
-
-    def _logs(self, report: CrashReport, ahead: Ahead) -> bool:
-        """Return whether a logger wrote the exception below its record, as those of Java do."""
-        if not (self._from_dialect and report.is_bare and self._logs_tracebacks) or self.head.exception:
-            return False
-        return self.head.level != "WARNING" or has_frame(ahead(1))
-
-    def finished(self) -> LogLine:
-        """Assign the lines: a traceback to ``exc_text``, everything else to the message."""
-        while self.lines and not self.lines[-1].strip():
-            self.lines.pop()
-        start = next((i for i, text in enumerate(self.lines) if _begins_traceback(text)), len(self.lines))
-        head, trace = self.head, self.lines[start:]
-        head.message = "\n".join([head.message, *self.lines[:start]] if head.message else self.lines[:start])
-        if self._report is not None:
-            head.exception = self._report.finished().exception
-            trace = self._report.lines
-        elif trace:
-            head.exception = exception_in(trace, self._exception)
-            head.message = head.message or _last_words(self._exception or trace[-1], head.exception)
-            if head.level == "WARNING" and _begins_in_main(trace):
-                head.level, head.is_uncaught = "ERROR", True
-            if head.is_uncaught and is_out_of_memory(self._exception):
-                head.level = "CRITICAL"
-        head.exc_text = "\n".join(trace) or head.exc_text
-        return head
-
-
-def _begins_traceback(line: str) -> bool:
-    return line.startswith(_TRACEBACKS) or (line.startswith("╭") and _TRACEBACK[:-1] in line)
-
-
-def _begins_in_main(trace: list[str]) -> bool:
-    """Return whether a traceback begins in the main module, unlike one of a caught exception."""
-    first = next((line for line in trace if line.startswith("  File ")), "")
-    return first.endswith((", in <module>", ", in _run_module_as_main"))
-
-
-def _last_words(last: str, exception: dict[str, Any] | None) -> str:
-    """Return the first line of the raised exception: a secret in it may end on a later line."""
-    if exception is None:
-        return last
-    return f"{exception['type']}: {exception['message']}".partition("\n")[0].removesuffix(": ")

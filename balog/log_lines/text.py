@@ -78,16 +78,9 @@ def read_text(line: str) -> LogLine | None:
         _made(_SINGER_PYTHON.match(line))
         or _first(_FROM_INITIAL, line)
         or _made(_ARGPARSE.match(line))
-        or _python_warning(line)
+        or _made(_WARNING.match(line) if "Warning: " in line else None, level="WARNING", takes_traceback=False)
         or _logfmt(line)
     )
-
-
-def _python_warning(line: str) -> LogLine | None:
-    record = _made(_WARNING.match(line), level="WARNING") if "Warning: " in line else None
-    if record is not None:
-        record.takes_traceback = False
-    return record
 
 
 def _after_time(line: str) -> LogLine | None:
@@ -100,9 +93,8 @@ def _after_time(line: str) -> LogLine | None:
             return None
         end = match.end()
     for pattern in _AFTER_TIME:
-        record = _made(pattern.match(line, end), has_place=is_short and at)
+        record = _made(pattern.match(line, end), timestamp=when, has_place=is_short and at)
         if record is not None:
-            record.timestamp = when
             return record
     return None
 
@@ -115,13 +107,16 @@ def _first(patterns: tuple[re.Pattern[str], ...], line: str) -> LogLine | None:
     return None
 
 
-def _made(match: re.Match[str] | None, *, level: Level | None = None, has_place: bool = False) -> LogLine | None:
+def _made(
+    match: re.Match[str] | None, *, level: Level | None = None, has_place: bool = False, **parts: Any
+) -> LogLine | None:
     """Make a record of a match; None if its level is unknown.
 
     Args:
         match: of a pattern above.
         level: that of all records of this pattern.
         has_place: cut rich's file and line off the end.
+        parts: further fields of the record.
     """
     if match is None:
         return None
@@ -136,11 +131,11 @@ def _made(match: re.Match[str] | None, *, level: Level | None = None, has_place:
         message = _RICH_PLACE.sub("", message) if len(message) < _MAX_RICH else message
     if "line" in fields:  # loguru
         fields["line"] = int(fields["line"])
-    return _line(message, level, logger=logger or None, fields=fields)
+    return _line(message, level, logger=logger or None, fields=fields, **parts)
 
 
-def _line(message: str, level: Level, *, logger: str | None = None, fields: dict[str, Any]) -> LogLine:
-    return LogLine(level=level, message=message, logger=logger, fields=fields, metric=metric_in(message))
+def _line(message: str, level: Level, **parts: Any) -> LogLine:
+    return LogLine(level=level, message=message, metric=metric_in(message), **parts)
 
 
 _PAIR = re.compile(r'\s{0,10}([A-Za-z_@][\w.@-]{0,100})=(?:"((?:[^"\\]|\\.)*)"|([^\s"]*))(?=\s|$)', re.DOTALL)
@@ -174,9 +169,13 @@ def _logfmt(line: str) -> LogLine | None:
     when = next((name for name in _LOGFMT_TIMES if time_from(pairs.get(name))), None)
     logger = next((name for name in _LOGFMT_LOGGERS if pairs.get(name)), None)
     stack = next((name for name in _LOGFMT_STACKS if "\n" in pairs.get(name, "")), None)
-    record = _line(message, level, logger=pairs.pop(logger) if logger else None, fields=pairs)
-    record.timestamp = time_from(pairs.pop(when)) if when else None
-    if stack:
-        record.exc_text = pairs.pop(stack)
-        record.exception = exception_in(record.exc_text.rstrip().split("\n"))
-    return record
+    exc_text = pairs.pop(stack) if stack else None
+    return _line(
+        message,
+        level,
+        logger=pairs.pop(logger) if logger else None,
+        timestamp=time_from(pairs.pop(when)) if when else None,
+        exception=exception_in(exc_text.rstrip().split("\n")) if exc_text else None,
+        exc_text=exc_text,
+        fields=pairs,
+    )

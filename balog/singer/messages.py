@@ -15,7 +15,7 @@ from msgspec import Raw, Struct
 from balog.common.duplicate_keys import has_duplicate_key
 from balog.common.errors import EventError, split_refusal
 from balog.event import Event, Level, decode, encode, parse_level
-from balog.event.payload import log_payload
+from balog.event.log_payload import log_payload
 
 
 class RecordMessage(Struct, tag_field="type", tag="RECORD", omit_defaults=True):

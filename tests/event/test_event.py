@@ -434,7 +434,7 @@ class TestLevels:
     def test_header_and_event_agree_on_a_missing_level(self) -> None:
         header = Header(id="LG1", channel="c", timestamp=datetime.now(UTC))
 
-        assert Event(schema="0.0.1", header=header, raw_payload=msgspec.Raw(b"{}")).level is None
+        assert Event(schema="0.0.1", header=header, stored_payload=msgspec.Raw(b"{}")).level is None
 
 
 class TestChanges:

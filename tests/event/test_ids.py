@@ -17,7 +17,7 @@ def source() -> ids._IdSource:
 
 
 def stop_the_clock(monkeypatch: pytest.MonkeyPatch, milliseconds: int) -> None:
-    monkeypatch.setattr(time, "time_ns", lambda: milliseconds * 1_000_000)
+    monkeypatch.setattr(ids, "time_ns", lambda: milliseconds * 1_000_000)
 
 
 def test_an_id_is_lg_and_22_letters_and_digits() -> None:

@@ -58,4 +58,4 @@ def event_of(row: str) -> Event:
         level=(parse_level(record.level) if record.level is not None else None) or UNSET,
         context={name: value for name, value in (record.context or {}).items() if value is not None},
     )
-    return Event(schema=record.schema, header=header, raw_payload=Raw((record.payload or "null").encode()))
+    return Event(schema=record.schema, header=header, stored_payload=Raw((record.payload or "null").encode()))

@@ -30,7 +30,7 @@ from balog.consumers.running.settings import EngineSettings
 from balog.consumers.running.settler import Settler
 from balog.consumers.running.worker_pool import HandlerWorkerPool
 from balog.consumers.stats import EngineState, EngineStats
-from balog.event.event import KNOWN_VERSIONS
+from balog.event.facility import KNOWN_VERSIONS
 from balog.topics import Topic
 
 ASYNC_SHARE = 8

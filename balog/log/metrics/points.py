@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from balog.event import LEVELS
-from balog.event.payload import log_payload
+from balog.event.log_payload import log_payload
 from balog.log import configuration
 from balog.log.calls.guard import guarded
 from balog.log.logger import emit

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from balog.event import FACILITY_VERSION, LEVELS, MAX_CHANNEL_LENGTH, Event, Level, encode, format_timestamp
+from balog.event.ids import next_stamp
 from balog.log.context import ProcessContext, bound_values, trace_context
 from balog.log.rendering.callsites import KEY, CallsiteEncoder, CallsiteFinder
 from balog.log.rendering.context_encoder import ContextEncoder
-from balog.log.rendering.stamps import next_stamp
 from balog.log.values.encoding import encode_channel
 from balog.log.values.value_encoder import encode as encode_value
 from balog.log.values.value_encoder import encode_plain, encode_unchanged

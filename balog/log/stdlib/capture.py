@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from balog.event import LEVELS, Level
-from balog.event.payload import log_payload
+from balog.event.log_payload import log_payload
 from balog.log import configuration
 from balog.log.logger import emit
 from balog.log.outputs.console import ConsoleOutput

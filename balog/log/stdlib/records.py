@@ -16,7 +16,7 @@ import msgspec
 
 from balog.common.errors import ConfigError, EventError
 from balog.event import Event, Level, decode
-from balog.event.payload import log_payload
+from balog.event.log_payload import log_payload
 from balog.log.logger import level_of
 from balog.log.metrics.points import capped, json_tags
 from balog.log.outputs.stdlib import EVENT_ATTRIBUTE

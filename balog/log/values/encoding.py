@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from balog.event import MAX_CHANNEL_LENGTH
-from balog.event.payload import log_payload
+from balog.event.log_payload import log_payload
 from balog.log.values import exceptions
 from balog.log.values.json_values import clean_text, safe_str
 from balog.log.values.value_encoder import as_dict, encode, encode_plain, encode_unchanged

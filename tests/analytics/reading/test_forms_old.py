@@ -26,7 +26,7 @@ def read_event(line: Line) -> Event:
         json.loads(payload)
         identity, moment = derive_id("a.log", line.offset, line.data), read_time(when.decode("ascii"))
         header = Header(id=identity, channel=channel.decode(), timestamp=moment)
-        return decode(encode(Event(schema="0.0.1", header=header, raw_payload=Raw(payload))))
+        return decode(encode(Event(schema="0.0.1", header=header, stored_payload=Raw(payload))))
     except ValueError as error:
         raise EventError(str(error)) from None
 

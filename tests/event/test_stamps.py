@@ -6,20 +6,19 @@ import pytest
 
 from balog.event import ids
 from balog.event.ids import new_id
-from balog.log.rendering import stamps
 from tests.waiting import run_threads
 
 
 def next_stamp() -> tuple[bytes, bytes]:
     """Return the id and the time as a whole."""
-    prefix, end, moment, microseconds = stamps.next_stamp()
+    prefix, end, moment, microseconds = ids.next_stamp()
     return prefix + end, moment + microseconds
 
 
 @pytest.fixture(autouse=True)
 def clock_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forget milliseconds and ids that a test makes up."""
-    monkeypatch.setattr(stamps, "_current", stamps._NOTHING_KNOWN)
+    monkeypatch.setattr(ids, "_current", ids._NOTHING_KNOWN)
 
 
 @pytest.mark.parametrize(
@@ -27,8 +26,8 @@ def clock_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_the_timestamp_is_the_clock_s_in_microseconds(monkeypatch: pytest.MonkeyPatch, nanoseconds: int) -> None:
     """datetime is the oracle; parts below a microsecond are cut off."""
-    monkeypatch.setattr(stamps, "time_ns", lambda: nanoseconds)
-    monkeypatch.setattr(stamps, "id_batch", ids._IdSource().batch)
+    monkeypatch.setattr(ids, "time_ns", lambda: nanoseconds)
+    monkeypatch.setattr(ids, "id_batch", ids._IdSource().batch)
     seconds, rest = divmod(nanoseconds // 1000, 1_000_000)
     expected = datetime.fromtimestamp(seconds, timezone.utc).replace(microsecond=rest)
 
@@ -38,10 +37,10 @@ def test_the_timestamp_is_the_clock_s_in_microseconds(monkeypatch: pytest.Monkey
 
 def test_the_timestamp_follows_a_clock_that_steps_back_and_ids_still_grow(monkeypatch: pytest.MonkeyPatch) -> None:
     """An id never goes back, a time does."""
-    monkeypatch.setattr(stamps, "id_batch", ids._IdSource().batch)
+    monkeypatch.setattr(ids, "id_batch", ids._IdSource().batch)
     made = []
     for moment in (5_000_000, 5_001_000, 4_000_000, 4_999_999, 6_000_000, -7_000_000):
-        monkeypatch.setattr(stamps, "time_ns", lambda moment=moment: moment)
+        monkeypatch.setattr(ids, "time_ns", lambda moment=moment: moment)
         made.append(next_stamp())
 
     assert [id for id, _ in made] == sorted({id for id, _ in made})
@@ -71,8 +70,8 @@ def test_stamps_and_new_ids_share_no_id_over_many_threads_and_beyond_one_batch()
 
 def test_one_thread_s_ids_grow_beyond_the_batches_of_a_millisecond(monkeypatch: pytest.MonkeyPatch) -> None:
     """The clock stands still."""
-    monkeypatch.setattr(stamps, "id_batch", ids._IdSource().batch)
-    monkeypatch.setattr(stamps, "time_ns", lambda: 1_000_000_000_000)
+    monkeypatch.setattr(ids, "id_batch", ids._IdSource().batch)
+    monkeypatch.setattr(ids, "time_ns", lambda: 1_000_000_000_000)
     made = [next_stamp()[0] for _ in range(10_000)]
 
     assert made == sorted(set(made))
@@ -81,7 +80,7 @@ def test_one_thread_s_ids_grow_beyond_the_batches_of_a_millisecond(monkeypatch: 
 def test_a_forked_child_has_ids_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """Although the millisecond is the same."""
     moment = time.time_ns() + 60_000_000_000
-    monkeypatch.setattr(stamps, "time_ns", lambda: moment)
+    monkeypatch.setattr(ids, "time_ns", lambda: moment)
     next_stamp()
     read_end, write_end = os.pipe()
     child = os.fork()
