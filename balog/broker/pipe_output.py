@@ -56,7 +56,7 @@ class PipeOutput:
         self.writing = Stopwatch()
 
     def log(self, message: LogMessage) -> None:
-        """Give a LOG message to ``on_log``."""
+        """Pass a LOG message to ``on_log``."""
         self.logs += 1
         self._on_log(message)
         self._has_new_logs = True

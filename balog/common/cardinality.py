@@ -18,13 +18,29 @@ _MAX_METRICS = 1000  # every tag of further ones is ``__other__``
 
 
 class _Metric:
-    __slots__ = ("folded", "folded_sets", "sets", "values")
+    __slots__ = ("_folded_sets", "_values", "folded", "sets")
 
     def __init__(self) -> None:
         self.sets: set[int] = set()
-        self.folded_sets: set[int] = set()
-        self.values: dict[str, set[int]] = {}
         self.folded = 0
+        self._folded_sets: set[int] = set()
+        self._values: dict[str, set[int]] = {}
+
+    def admit(self, tags: Mapping[str, Any], limit: int) -> Mapping[str, Any]:
+        if len(self.sets) < limit:
+            self.sets.add(_hash(tags))
+            for tag, value in tags.items():
+                self._values.setdefault(tag, set()).add(hash(str(value)))
+            return tags
+        self.folded += 1
+        widest = max(sorted(tags, key=str), key=lambda tag: len(self._values.get(tag, ())))
+        folded = {**tags, widest: OTHER}
+        key = _hash(folded)
+        if key not in self._folded_sets:
+            if len(self._folded_sets) >= limit:
+                return dict.fromkeys(tags, OTHER)
+            self._folded_sets.add(key)
+        return folded
 
 
 class Cardinality:
@@ -46,47 +62,31 @@ class Cardinality:
     def _after_fork(self) -> None:
         self._lock = threading.RLock()
         self._metrics: dict[str, _Metric] = {}
-        self._without_room = _Metric()
+        self._without_room = 0
 
     def admit(self, metric: str, tags: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the tags for a metric's value: the same object if they are within the limits."""
         if not tags:
             return tags
         known = self._metrics.get(metric)
-        key = _hash(tags)
-        if known is not None and key in known.sets:
+        if known is not None and _hash(tags) in known.sets:
             return tags
         with self._lock:
-            return self._admit_new(metric, tags, key)
+            if known is None:
+                known = self._metrics.get(metric)
+            if known is None:
+                if len(self._metrics) >= _MAX_METRICS:
+                    self._without_room += 1
+                    return dict.fromkeys(tags, OTHER)
+                known = self._metrics[metric] = _Metric()
+            return known.admit(tags, self._limit)
 
     @property
     def folded(self) -> dict[str, int]:
         """The number of values with a replaced tag by metric; ``…`` for metrics beyond the limit."""
         with self._lock:
             counts = {name: metric.folded for name, metric in self._metrics.items() if metric.folded}
-            return counts | ({REST: self._without_room.folded} if self._without_room.folded else {})
-
-    def _admit_new(self, name: str, tags: Mapping[str, Any], key: int) -> Mapping[str, Any]:
-        metric = self._metrics.get(name)
-        if metric is None:
-            if len(self._metrics) >= _MAX_METRICS:
-                self._without_room.folded += 1
-                return dict.fromkeys(tags, OTHER)
-            metric = self._metrics[name] = _Metric()
-        if len(metric.sets) < self._limit:
-            metric.sets.add(key)
-            for tag, value in tags.items():
-                metric.values.setdefault(tag, set()).add(hash(str(value)))
-            return tags
-        metric.folded += 1
-        widest = max(sorted(tags, key=str), key=lambda tag: len(metric.values.get(tag, ())))
-        folded = {**tags, widest: OTHER}
-        key = _hash(folded)
-        if key not in metric.folded_sets:
-            if len(metric.folded_sets) >= self._limit:
-                return dict.fromkeys(tags, OTHER)
-            metric.folded_sets.add(key)
-        return folded
+            return counts | ({REST: self._without_room} if self._without_room else {})
 
 
 def _hash(tags: Mapping[str, Any]) -> int:

@@ -34,3 +34,8 @@ class TokenBucket:
         self._full_at = max(self._full_at, now) + tokens / self.rate
         wait = self._full_at - now - self.burst / self.rate
         return wait if wait > 1e-9 else 0.0  # a nanosecond is rounding
+
+    def wait(self) -> None:
+        """Wait for a token and take it; after a wait, a whole burst is there."""
+        if seconds := self.take():
+            time.sleep(seconds + self.burst / self.rate)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Protocol
 
 from msgspec import Meta, Struct
@@ -38,6 +38,56 @@ class Delivery:
 
     def __iter__(self) -> Iterator[Any]:
         return iter((self.event, self.body))
+
+
+class RequestErrors:
+    """Collects the errors of requests by the indexes of their events, and raises them at the end.
+
+    An event of several requests is retried if any of them is; see ``PartialDeliveries``.
+
+    Attributes:
+        remaining: the indexes of events that were not taken completely.
+    """
+
+    def __init__(self) -> None:
+        self._rejected: dict[int, str] = {}
+        self.remaining: set[int] = set()
+        self._errors: list[SinkError] = []
+        self._unnamed: list[tuple[int, str]] = []
+
+    def reject(self, reasons: Mapping[int, str]) -> None:
+        """Record events that will never be taken."""
+        self._rejected.update(reasons)
+
+    def refuse_unnamed(self, count: int, reason: str) -> None:
+        """Record how many events will never be taken, if the server does not name them."""
+        self._unnamed.append((count, reason))
+
+    def keep(self, indexes: Iterable[int], error: SinkError) -> None:
+        """Record events that were not taken because of an error, retryable or not."""
+        self.remaining.update(indexes)
+        self._errors.append(error)
+
+    def finish(self) -> None:
+        """Raise the recorded errors as one, if there are any.
+
+        Raises:
+            SinkError: retryable if any of the errors is; ``retry_after`` is the longest one.
+        """
+        errors = [error for error in self._errors if error.retryable] or self._errors
+        rejected = {index: why for index, why in self._rejected.items() if index not in self.remaining}
+        reasons = [*map(str, errors), *rejected.values(), *(reason for _, reason in self._unnamed)]
+        if not reasons:
+            return
+        waits = [error.retry_after for error in errors if error.retry_after is not None]
+        raise SinkError(
+            reasons[0],
+            retryable=any(error.retryable for error in errors),
+            retry_after=max(waits, default=None),
+            rejected=rejected,
+            remaining=sorted(self.remaining),
+            unnamed=sum(count for count, _ in self._unnamed),
+        )
 
 
 class Batching(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):

@@ -15,8 +15,8 @@ from balog.common.http import CaFile, HttpClient, HttpStatusError, Timeout, Url
 from balog.common.secrets import Secret
 from balog.event import Event
 from balog.event.batches import split
-from balog.sinks.base import Delivery, SinkError, SinkGuarantee
-from balog.sinks.http_sink import PartialDeliveries, RequestErrors
+from balog.sinks.base import Delivery, RequestErrors, SinkError, SinkGuarantee
+from balog.sinks.http_sink import PartialDeliveries
 from balog.sinks.measuring.datadog_agent import Agent, AgentClient
 from balog.sinks.measuring.datadog_json import (
     CountedSeconds,

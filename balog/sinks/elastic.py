@@ -20,8 +20,8 @@ from balog.common.errors import ConfigError
 from balog.common.http import CaFile, HttpClient, Timeout, Url
 from balog.common.secrets import Secret
 from balog.common.text import one_line
-from balog.sinks.base import Delivery, SinkError, SinkGuarantee, SinkOptions
-from balog.sinks.http_sink import HttpSink, RequestErrors
+from balog.sinks.base import Delivery, RequestErrors, SinkError, SinkGuarantee, SinkOptions
+from balog.sinks.http_sink import HttpSink
 
 DEFAULT_STREAM = "logs-balog-default"
 

@@ -24,8 +24,8 @@ from balog.event.payload import AlertPayload, RunOutcome, run_outcome
 from balog.sinks.alerts.alert_sink import LatestChanges
 from balog.sinks.alerts.alert_text import read_alert
 from balog.sinks.alerts.pagerduty_alerts import alert_action, alert_request
-from balog.sinks.base import Batching, Delivery, SinkError, SinkGuarantee, SinkOptions
-from balog.sinks.http_sink import HttpSink, RequestErrors
+from balog.sinks.base import Batching, Delivery, RequestErrors, SinkError, SinkGuarantee, SinkOptions
+from balog.sinks.http_sink import HttpSink
 from balog.sinks.summary import summarize
 
 _PATH = "/v2/enqueue"
@@ -123,6 +123,11 @@ class _Call:
     indexes: list[int]
     alert: AlertPayload | None = None
 
+    def add(self, index: int, severity: str) -> None:
+        """Cover another event; the highest severity counts."""
+        self.indexes.append(index)
+        self.severity = min(self.severity, severity, key=_BY_SEVERITY.index)
+
 
 class PagerDutySink(HttpSink):
     """See ``PagerDutySinkConfig``. At least once; a repeated trigger or resolve changes nothing.
@@ -184,8 +189,7 @@ class PagerDutySink(HttpSink):
             severity = _severity(event)
             call = last.get(key)
             if call is not None and call.action == action:
-                call.indexes.append(index)
-                call.severity = min(call.severity, severity, key=_BY_SEVERITY.index)
+                call.add(index, severity)
                 continue
             last[key] = call = _Call(action, key, event, severity, [index])
             calls.append(call)

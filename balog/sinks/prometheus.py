@@ -18,8 +18,8 @@ from balog.common.errors import ConfigError
 from balog.common.http import CaFile, HttpClient, Timeout, Url
 from balog.common.local_path import local_path
 from balog.common.storage.local_files import replacing
-from balog.sinks.base import Batching, Delivery, SinkError, SinkGuarantee
-from balog.sinks.http_sink import Headers, RequestErrors, reveal_headers
+from balog.sinks.base import Batching, Delivery, RequestErrors, SinkError, SinkGuarantee
+from balog.sinks.http_sink import Headers, reveal_headers
 from balog.sinks.measuring.families import BUCKETS, Families, clean_label
 from balog.sinks.measuring.measures import MeasureOptions, MeasureReader
 from balog.sinks.measuring.scraping import Listen, ScrapeServer

@@ -13,8 +13,8 @@ from msgspec import Meta, Struct
 
 from balog.common.http import CaFile, HttpClient, HttpStatusError, Timeout, Url
 from balog.common.secrets import Secret
-from balog.sinks.base import Delivery, Retrying, SinkError, SinkGuarantee, SinkOptions
-from balog.sinks.http_sink import HttpSink, RequestErrors
+from balog.sinks.base import Delivery, RequestErrors, Retrying, SinkError, SinkGuarantee, SinkOptions
+from balog.sinks.http_sink import HttpSink
 
 _PATH = "/v1/events"
 _LINES = "application/x-ndjson"

@@ -7,21 +7,26 @@ on the datagrams of DogStatsD. At most once: statsd does not answer, so sent dat
 from __future__ import annotations
 
 import os
+import re
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
 from balog.common.errors import ConfigError
-from balog.sinks.base import Delivery, SinkError, SinkGuarantee
-from balog.sinks.http_sink import RequestErrors
-from balog.sinks.measuring.measures import MeasureOptions, MeasureReader
-from balog.sinks.measuring.statsd_lines import Lines, datagram_limit, pack, wait_for_turn
+from balog.common.token_bucket import TokenBucket
+from balog.event.batches import split
+from balog.sinks.base import Delivery, RequestErrors, SinkError, SinkGuarantee
+from balog.sinks.measuring.measures import Kind, Measure, MeasureOptions, MeasureReader
 
 _Name = Annotated[str, Meta(min_length=1, max_length=200)]
 
 _MAX_DATAGRAM = 1432  # bytes, which an Ethernet frame holds
+_MAX_KNOWN = 10_000
+_BURST = 0.01  # seconds
+_TYPES: dict[Kind, str] = {"counter": "c", "gauge": "g", "timer": "ms"}
 
 
 class StatsdSinkConfig(MeasureOptions, tag_field="type", tag="statsd", forbid_unknown_fields=True, kw_only=True):
@@ -103,25 +108,29 @@ class StatsdSink:
             self._addresses = self._resolved()  # after a failure, because the name may have another address now
         measured = self._reader.read(batch)
         lines: list[tuple[int, bytes]] = []
-        rejected, errors = measured.rejected, RequestErrors()
+        rejected = measured.rejected
         for index, measure in measured.measures:
             line = self._lines.write(measure)
             if line is None or len(line) > _MAX_DATAGRAM:
                 rejected[index] = f"the {measure.kind} {measure.name[:100]} does not fit into a statsd datagram"
             else:
                 lines.append((index, line))
-        datagrams = list(pack([item for item in lines if item[0] not in rejected], _MAX_DATAGRAM))
-        for number, datagram in enumerate(datagrams):
-            try:
-                self._send(datagram.data)
-            except OSError as error:
-                self._addresses = []
-                taken = {index for sent in datagrams[:number] for index in sent.indexes}
-                rest = sorted({index for unsent in datagrams[number:] for index in unsent.indexes} - taken)
-                errors.keep(rest, SinkError(self._reason(error)))
-                break
-        errors.reject(rejected)
-        errors.finish()
+        if rejected:
+            lines = [item for item in lines if item[0] not in rejected]
+        sent, failure = 0, None
+        try:
+            for datagram in split(lines, lambda item: len(item[1]), _MAX_DATAGRAM):
+                self._send(b"\n".join([line for _, line in datagram]))
+                sent += len(datagram)
+        except OSError as error:
+            self._addresses, failure = [], SinkError(self._reason(error))
+        if rejected or failure is not None:
+            errors = RequestErrors()
+            errors.reject(rejected)
+            if failure is not None:
+                taken = {index for index, _ in lines[:sent]}
+                errors.keep({index for index, _ in lines[sent:]} - taken, failure)
+            errors.finish()
 
     def close(self) -> None:
         """Close the socket."""
@@ -135,7 +144,7 @@ class StatsdSink:
         Raises:
             OSError: it was not sent, or certainly not received.
         """
-        wait_for_turn(self._limit)
+        self._limit.wait()
         refusal: OSError | None = None
         for _ in range(len(self._addresses)):
             try:
@@ -175,3 +184,80 @@ def _connect(family: int, address: Any) -> socket.socket:
         connected.close()
         raise
     return connected
+
+
+def datagram_limit(rate: float) -> TokenBucket:
+    """Return a limit of datagrams, which a slow receiver drops, with bursts of a hundredth of a second."""
+    return TokenBucket(rate, rate * _BURST)
+
+
+Frame = tuple[str, str]
+"""The parts of a line before and after the value."""
+
+
+class Lines:
+    """Writes lines. The constant parts of a series are cached by the identity of its tags.
+
+    Args:
+        name_tags: the lines are plain, and the values of these tags end the name; None for DogStatsD's with all tags.
+    """
+
+    def __init__(self, name_tags: Sequence[str] | None) -> None:
+        self._name_tags = name_tags
+        self._known: dict[int, tuple[Mapping[str, str], Kind, str, Frame]] = {}
+
+    def write(self, measure: Measure) -> bytes | None:
+        """Return the line of a measurement, without a newline; None if its value is too large."""
+        kind, name, value, tags, _ = measure
+        known = self._known.get(id(tags))
+        if known is None or known[0] is not tags or known[1] != kind or known[2] != name:
+            if len(self._known) >= _MAX_KNOWN:
+                self._known.clear()
+            known = self._known[id(tags)] = (tags, kind, name, self._frame(kind, name, tags))
+        before, after = known[3]
+        if kind == "timer":
+            value = round(value * 1000, 6)
+            if value == float("inf"):
+                return None
+        elif kind == "gauge" and value < 0 and self._name_tags is not None:  # a sign would change the current value
+            return f"{before}0{after}\n{before}{format_number(value)}{after}".encode()
+        return f"{before}{format_number(value)}{after}".encode()
+
+    def _frame(self, kind: Kind, name: str, tags: Mapping[str, str]) -> Frame:
+        """Return the parts of a line before and after the value."""
+        if self._name_tags is None:
+            joint = ",".join(f"{_clean_key(key)}:{_clean_tag(tag)}" for key, tag in tags.items())
+            return f"{clean_name(name)}:", f"|{_TYPES[kind]}|#{joint}" if joint else f"|{_TYPES[kind]}"
+        ends = (clean_name(tags[key]).replace(".", "_") for key in self._name_tags if tags.get(key))
+        return ".".join([clean_name(name), *ends]) + ":", f"|{_TYPES[kind]}"
+
+
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.-]+")
+_NOT_IN_KEYS = re.compile(r"[^\w./-]+")
+_NOT_IN_TAGS = re.compile(r"[^\w./:-]+")
+
+
+@lru_cache(maxsize=4096)
+def clean_name(name: str) -> str:
+    """Return a name of ASCII characters and ``. _ -``, with ``_`` instead of others."""
+    return _NOT_IN_NAMES.sub("_", name)
+
+
+@lru_cache(maxsize=4096)
+def _clean_key(key: str) -> str:
+    """Return a tag's key; unlike a name it may have word characters of any script and ``/``."""
+    return _NOT_IN_KEYS.sub("_", key)
+
+
+@lru_cache(maxsize=4096)
+def _clean_tag(tag: str) -> str:
+    """Return a tag's value; unlike a key it may have ``:``."""
+    return _NOT_IN_TAGS.sub("_", tag)
+
+
+_EXACT = 2.0**53  # from here on floats skip integers
+
+
+def format_number(value: float) -> str:
+    """Return the shortest text of a finite number that reads back as the same: ``1461``, ``0.1``, ``1e-07``."""
+    return str(int(value)) if -_EXACT < value < _EXACT and value == int(value) else repr(value)

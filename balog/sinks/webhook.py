@@ -11,8 +11,8 @@ from msgspec import Meta
 
 from balog.common.http import CaFile, HttpClient, Timeout, Url
 from balog.common.secrets import Secret
-from balog.sinks.base import Delivery, SinkError, SinkGuarantee, SinkOptions
-from balog.sinks.http_sink import Headers, HttpSink, RequestErrors, reveal_headers
+from balog.sinks.base import Delivery, RequestErrors, SinkError, SinkGuarantee, SinkOptions
+from balog.sinks.http_sink import Headers, HttpSink, reveal_headers
 from balog.sinks.signing import batch_id, read_keys, sign
 
 

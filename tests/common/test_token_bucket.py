@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from balog.common import token_bucket
 from balog.common.token_bucket import TokenBucket
-from balog.sinks.measuring import statsd_lines
 
 AMOUNTS = st.lists(st.tuples(st.floats(0, 10), st.floats(0.1, 20)), min_size=1, max_size=50)
 
@@ -26,8 +26,8 @@ def test_it_is_a_bucket_that_is_refilled_step_by_step(
 
 def test_datagrams_above_the_rate_wait_until_a_burst_is_there(monkeypatch) -> None:
     slept: list[float] = []
-    monkeypatch.setattr(statsd_lines.time, "sleep", slept.append)
+    monkeypatch.setattr(token_bucket.time, "sleep", slept.append)
     limit = TokenBucket(1000.0, 10, lambda: 5.0)
     for _ in range(11):
-        statsd_lines.wait_for_turn(limit)
+        limit.wait()
     assert [round(seconds, 6) for seconds in slept] == [0.011]

@@ -11,7 +11,8 @@ from balog.event import Event, encode
 from balog.log_lines import LineAssembler
 from balog.singer import parse_log, to_event
 from balog.sinks.measuring import measures as module
-from balog.sinks.measuring.measures import Measure, MeasureOptions, MeasureReader, format_number, measures, text_tags
+from balog.sinks.measuring.measures import Measure, MeasureOptions, MeasureReader, measures, text_tags
+from balog.sinks.statsd import format_number
 from tests.stand_ins.batches import deliver, metric
 
 DATA = Path(__file__).parents[1] / "data"

@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 
 from balog.common.errors import ConfigError
 from balog.event import Event
+from balog.sinks import statsd
 from balog.sinks.base import SinkError
-from balog.sinks.measuring import statsd_lines
 from balog.sinks.measuring.measures import Measure
-from balog.sinks.measuring.statsd_lines import Lines, clean_name
-from balog.sinks.statsd import StatsdSinkConfig
+from balog.sinks.statsd import Lines, StatsdSinkConfig, clean_name
 from tests.stand_ins.batches import deliver, metric, refused
 
 RESERVED = {"kind", "name", "value"}  # parameters of metric()
@@ -160,7 +159,7 @@ class TestLinesOfOneSeries:
                 assert lines.write(Measure(kind, name, 1.0, own, when)) == line
 
     def test_there_are_bounds(self, monkeypatch):
-        monkeypatch.setattr(statsd_lines, "_MAX_KNOWN", 5)
+        monkeypatch.setattr(statsd, "_MAX_KNOWN", 5)
         lines, when = Lines(["n"]), datetime(2026, 1, 1, tzinfo=timezone.utc)
         for number in range(50):
             assert lines.write(Measure("gauge", "x", 1.0, {"n": str(number)}, when)) == f"x.{number}:1|g".encode()

@@ -112,8 +112,9 @@ def set_up_logging(command: str, *, reports_retries: bool = True) -> list[Hook]:
         log.addHandler(handler)
         log.setLevel(logging.INFO)
         failures = log.getChild("failures")
-        failures.disabled = is_configured
-        if not reports_retries:
+        if is_configured:
+            failures.setLevel(logging.CRITICAL + 1)  # they are events
+        elif not reports_retries:
             failures.setLevel(logging.ERROR)
     if not is_configured:
         return []

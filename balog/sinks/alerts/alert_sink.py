@@ -12,8 +12,7 @@ from msgspec import Meta
 from balog.event import Event
 from balog.event.payload import AlertPayload
 from balog.sinks.alerts.alert_text import DEFAULT_TEXT, DEFAULT_TITLE, AlertTemplate, Template, read_alert
-from balog.sinks.base import Delivery, SinkError, SinkOptions
-from balog.sinks.http_sink import RequestErrors
+from balog.sinks.base import Delivery, RequestErrors, SinkError, SinkOptions
 
 MAX_SERIES = 100_000
 """Series whose last change is remembered."""

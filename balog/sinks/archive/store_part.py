@@ -19,6 +19,7 @@ from typing import IO
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from balog.common.storage.local_files import create_locked, lock, sync, sync_folder, write_all
 
@@ -96,8 +97,8 @@ class Part:
         try:
             sha = self._sha.copy()
             sha.update(end)
-            self._counted.bytes, self._counted.sha256 = self.size + len(end), sha.hexdigest()
-            hidden = _write_hidden(self._manifest, self._counted)
+            whole = replace(self._counted, bytes=self.size + len(end), sha256=sha.hexdigest())
+            hidden = _write_hidden(self._manifest, whole)
             os.rename(self._hidden, self.path)
         except OSError:
             self._truncate()
@@ -149,8 +150,7 @@ def describe(file: Path) -> Path:
         sha = hashlib.sha256()
         while block := source.read(1 << 20):
             sha.update(block)
-    manifest.sha256 = sha.hexdigest()
-    os.rename(_write_hidden(manifest_path, manifest), manifest_path)
+    os.rename(_write_hidden(manifest_path, replace(manifest, sha256=sha.hexdigest())), manifest_path)
     return manifest_path
 
 

@@ -13,11 +13,10 @@ from msgspec.structs import replace
 
 from balog.common.errors import MissingExtraError
 from balog.common.local_path import local_path
-from balog.common.token_bucket import TokenBucket
 from balog.sinks.base import SinkError
 from balog.sinks.measuring.datadog_json import clean_name, tag_list
 from balog.sinks.measuring.measures import Measure
-from balog.sinks.measuring.statsd_lines import datagram_limit, wait_for_turn
+from balog.sinks.statsd import datagram_limit
 
 _DATAGRAM, _UNIX_DATAGRAM = 1432, 8192
 _RATE = 2000.0  # datagrams a second; an agent may drop what comes faster
@@ -141,11 +140,25 @@ def _client(agent: Agent) -> Any:
             except OSError as error:
                 self.error = error
                 raise
-            if isinstance(inner_socket, _CountingSocket):
+            if isinstance(inner_socket, _ObservedSocket):
                 return inner_socket
-            counting: Any = _CountingSocket(inner_socket, self, limit)
-            self.socket = counting  # some versions call this only once
-            return counting
+            observed: Any = _ObservedSocket(inner_socket, self)
+            self.socket = observed  # some versions call this only once
+            return observed
+
+        def send_observed(self, real: Any, data: bytes) -> int:
+            """Send at the allowed rate, count the measurements, and keep an error."""
+            limit.wait()
+            try:
+                count: int = real.send(data)
+                # An error from this host is known at once; one from another host comes with a later datagram.
+                if code := real.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+                    raise OSError(code, os.strerror(code))
+            except OSError as error:
+                self.error = error
+                raise
+            self.sent += data.rstrip(b"\n").count(b"\n") + 1
+            return count
 
     return Client(
         host=None if agent.socket else agent.host,
@@ -157,25 +170,15 @@ def _client(agent: Agent) -> Any:
     )
 
 
-class _CountingSocket:
-    """A socket that counts the measurements it sends, limits their rate, and keeps its error."""
+class _ObservedSocket:
+    """A socket that its client sends with."""
 
-    def __init__(self, real: Any, client: Any, limit: TokenBucket) -> None:
+    def __init__(self, real: Any, client: Any) -> None:
         self._real = real
         self._client = client
-        self._limit = limit
 
     def send(self, data: bytes) -> int:
-        wait_for_turn(self._limit)
-        try:
-            count: int = self._real.send(data)
-            # An error from this host is known at once; one from another host comes with a later datagram.
-            if code := self._real.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
-                raise OSError(code, os.strerror(code))
-        except OSError as error:
-            self._client.error = error
-            raise
-        self._client.sent += data.rstrip(b"\n").count(b"\n") + 1
+        count: int = self._client.send_observed(self._real, data)
         return count
 
     def __getattr__(self, name: str) -> Any:

@@ -220,11 +220,3 @@ class MeasureReader:
             self._reported.add(name)
             complain(f"{self._name}: the metric {name} has too many sets of tags; more of them become __other__")
         return measure._replace(name=name, tags={**capped, **self._constant}), is_folded
-
-
-_EXACT = 2.0**53  # from here on floats skip integers
-
-
-def format_number(value: float) -> str:
-    """Return the shortest text of a finite number that reads back as the same: ``1461``, ``0.1``, ``1e-07``."""
-    return str(int(value)) if -_EXACT < value < _EXACT and value == int(value) else repr(value)

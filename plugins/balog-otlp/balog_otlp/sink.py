@@ -17,8 +17,8 @@ from balog.common.errors import ConfigError
 from balog.common.http import CaFile, HttpClient, HttpStatusError, Timeout, Url
 from balog.common.text import counted
 from balog.event import Event
-from balog.sinks.base import Delivery, SinkError, SinkGuarantee
-from balog.sinks.http_sink import Headers, HttpSink, PartialDeliveries, RequestErrors, reveal_headers
+from balog.sinks.base import Delivery, RequestErrors, SinkError, SinkGuarantee
+from balog.sinks.http_sink import Headers, HttpSink, PartialDeliveries, reveal_headers
 from balog.sinks.measuring.measures import Measure, MeasureOptions, MeasureReader, is_measure
 from balog_otlp.requests import is_representable, logs_request, metrics_request
 
