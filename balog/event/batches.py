@@ -11,9 +11,10 @@ Item = TypeVar("Item")
 def split(
     items: Iterable[Item], size_of: Callable[[Item], int], most_bytes: int, most_items: int | None = None
 ) -> Iterator[list[Item]]:
-    """Yield items in as few parts as their order allows; joined with a byte between two, each has ``most_bytes``.
+    """Yield items in as few parts as their order allows.
 
-    A larger item is a part by itself. A part with ``most_items`` is yielded before the next item is read.
+    A part, joined with a byte between two items, has at most ``most_bytes``; a larger item is a part by itself. A part
+    with ``most_items`` is yielded before the next item is read.
     """
     part: list[Item] = []
     size = 0

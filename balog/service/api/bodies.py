@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+import re
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any, Literal
 
 import msgspec
@@ -146,13 +147,15 @@ def inflate(body: bytes, encoding: str, limit: int) -> bytes:
 
 
 _raws = msgspec.json.Decoder(list[Raw])
+_raw = msgspec.json.Decoder(Raw)
 _SPACE = b" \t\r\n"
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 
 
 def split(body: bytes, form: Form, limit: int) -> list[bytes]:
     """Split a body into undecoded items, in order.
 
-    A line that is not JSON is an item, too: the reader rejects it alone.
+    A line that is not JSON is an item, too, and so is an event with half a surrogate pair: the reader rejects it alone.
 
     Raises:
         ApiError: 400 not JSON, or empty; 413 more than ``limit`` items.
@@ -160,17 +163,14 @@ def split(body: bytes, form: Form, limit: int) -> list[bytes]:
     if form == "protobuf":
         return [body]
     if form == "lines":
-        items: Sequence[bytes | Raw] = [line for line in body.split(b"\n") if line and not line.isspace()]
+        items = [line for line in body.split(b"\n") if line and not line.isspace()]
     else:
         begin = body.lstrip(_SPACE)[:1]
         if not begin:
             raise ApiError(400, "the body is empty; expected an event, an array of events, or lines")
         try:
             str(body, "utf-8")
-            if begin != b"[":
-                msgspec.json.decode(body, type=Raw)
-                return [body]
-            items = _raws.decode(body)
+            items = _split_array(body) if begin == b"[" else [_check_json(body)]
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
             hint = ""
             if begin == b"{" and "trailing" in str(error) and b"\n" in body:
@@ -180,4 +180,31 @@ def split(body: bytes, form: Form, limit: int) -> list[bytes]:
         raise ApiError(400, "the body holds no events")
     if len(items) > limit:
         raise ApiError(413, f"the body holds more than {limit} events; send fewer at once")
-    return [bytes(item) for item in items]
+    return items
+
+
+def _check_json(body: bytes) -> bytes:
+    try:
+        _raw.decode(body)
+    except msgspec.DecodeError:
+        _raw.decode(_without_surrogates(body))
+    return body
+
+
+def _split_array(body: bytes) -> list[bytes]:
+    try:
+        return [bytes(item) for item in _raws.decode(body)]
+    except msgspec.DecodeError:
+        items, end = [], body.index(b"[")
+        for item in _raws.decode(_without_surrogates(body)):
+            begin = end + 1
+            while body[begin] in b" \t\r\n,":
+                begin += 1
+            end = begin + len(bytes(item))
+            items.append(body[begin:end])
+        return items
+
+
+def _without_surrogates(body: bytes) -> bytes:
+    """Return a body of the same length without halves of surrogate pairs, which msgspec decodes nothing around."""
+    return _SURROGATE.sub(rb"\\ufffd", body)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import json
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import msgspec
@@ -15,7 +18,7 @@ from balog.event import Event, check_keys, decode, decode_checked, encode
 from balog.registry import PayloadValidator, Registry, Schema, SchemaViolation, UnknownTypeError, UnknownVersionError
 from balog.registry.json_schema import is_deeper
 from balog.service.api.tokens import TokenEntry
-from balog.service.intake.results import AcceptedEvent
+from balog.service.intake.batch import AcceptedEvent
 from balog.service.settings import ServiceConfig
 from balog.sinks.service import Problem
 
@@ -59,6 +62,8 @@ class SchemaNotCached(Exception):
 _AS_ZEROS = bytes.maketrans(b"123456789", b"000000000")
 _TOO_MANY_DIGITS = b"0" * 309
 """The digits of the smallest integer that does not fit into a double."""
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 _members = msgspec.json.Decoder(dict[str, Raw])
 
@@ -151,9 +156,7 @@ class ItemReader:
         payload = Raw(item.strip())
         if "version" not in document and (latest := self._latest_version(type, may_wait)) is not None:
             payload = Raw(msgspec.json.encode({**_members.decode(item), "version": latest}))
-        event = Event.new(_channel(type), payload)
-        if fresh_id:
-            event.header.id = fresh_id
+        event = Event.new(_channel(type), payload, id=fresh_id)
         return self._validate(event, caller, "$", may_wait)
 
     def _read_protobuf(
@@ -176,9 +179,8 @@ class ItemReader:
         check_keys(inner)
         fields = _members.decode(inner)
         members = {"cls_type": schema.type, "version": schema.version, **fields}
-        event = Event.new(protobuf.channel or _channel(schema.type), Raw(msgspec.json.encode(members)))
-        if fresh_id:
-            event.header.id = fresh_id
+        payload = Raw(msgspec.json.encode(members))
+        event = Event.new(protobuf.channel or _channel(schema.type), payload, id=fresh_id)
         if "cls_type" in fields or "version" in fields:  # then it may say that it is of another type
             return self._validate(event, caller, "$", may_wait)
         return self._validate(event, caller, "$", may_wait, violations)
@@ -300,8 +302,26 @@ def _no_object(item: bytes) -> EventError:
     try:
         msgspec.json.decode(item)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        with suppress(ValueError, RecursionError):
+            for path, value in _values(json.loads(item)):
+                if isinstance(value, str) and _SURROGATE.search(value):
+                    return EventError("half of a surrogate pair, which is no character", path)
         return EventError(f"not JSON: {split_refusal(error)[0]}")
     return EventError("expected a JSON object")
+
+
+def _values(document: Any) -> Iterator[tuple[str, Any]]:
+    """Yield each value of a document, and each key that has a value, with its path."""
+    waiting: list[tuple[str, Any]] = [("$", document)]
+    while waiting:
+        path, value = waiting.pop()
+        yield path, value
+        if isinstance(value, dict):
+            for name, member in value.items():
+                member_path = f"{path}.{printable(name[:100])}"
+                waiting += [(member_path, name), (member_path, member)]
+        elif isinstance(value, list):
+            waiting += [(f"{path}[{index}]", member) for index, member in enumerate(value)]
 
 
 def _check_integers(document: Any) -> None:
@@ -310,14 +330,8 @@ def _check_integers(document: Any) -> None:
     Raises:
         EventError: an integer does not fit; ``path`` is its path.
     """
-    waiting: list[tuple[str, Any]] = [("$", document)]
-    while waiting:
-        path, value = waiting.pop()
-        if isinstance(value, dict):
-            waiting += [(f"{path}.{printable(name[:100])}", member) for name, member in value.items()]
-        elif isinstance(value, list):
-            waiting += [(f"{path}[{index}]", member) for index, member in enumerate(value)]
-        elif isinstance(value, int):
+    for path, value in _values(document):
+        if isinstance(value, int):
             try:
                 float(value)
             except OverflowError:

@@ -11,12 +11,11 @@ from balog.service.api.bodies import ByteBudget, content_form, inflate, split
 from balog.service.api.errors import ApiError
 from balog.service.api.item_reader import ItemReader, RejectedItem
 from balog.service.api.tokens import ANONYMOUS
-from balog.service.intake.results import AcceptedEvent
+from balog.service.intake.batch import AcceptedEvent
 from balog.service.settings import RequestLimits, ServiceConfig
 
-reader = ItemReader(
-    open_registry(), ServiceConfig(topics="local:unused", limits=RequestLimits(depth=10, event_bytes=2000))
-)
+strict = RequestLimits(depth=10, event_bytes=2000)
+reader = ItemReader(open_registry(), ServiceConfig(topics="local:unused", limits=strict))
 careless = ItemReader(open_registry(), ServiceConfig(topics="local:unused", unknown_types="accept"))
 
 scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
@@ -27,10 +26,7 @@ near = st.fixed_dictionaries(
     {"cls_type": st.sampled_from(["log", "metric", "nope", ""]) | anything},
     optional={
         "version": st.sampled_from(["1.0.0", "2.0.0"]) | anything,
-        "message": anything,
-        "header": anything,
-        "schema": anything,
-        "payload": anything,
+        **dict.fromkeys(["message", "header", "schema", "payload"], anything),
     },
 )
 bodies = st.binary(max_size=300) | (near | anything | st.lists(near)).map(lambda one: json.dumps(one).encode())
@@ -55,6 +51,15 @@ def test_any_bytes_are_items_or_refused_and_what_is_accepted_can_be_read(body, f
                 assert isinstance(one, AcceptedEvent)
                 assert b"\n" not in one.body
                 assert decode(one.body).payload == one.event.payload
+
+
+@pytest.mark.parametrize("before", ["", " [ ", r' [ {"a": "\ud83d\ude00 \\\\ud800"} ,'])
+def test_half_a_surrogate_pair_refuses_its_event_alone_and_says_where(before):
+    body = (before + r'{"cls_type": "log", "m": ["x", "\uDBFF"]}' + ', {"b": [2]} ]' * bool(before)).encode()
+    items = split(body, "json", 50)
+    (problem,) = reader.read(items, ANONYMOUS, "", None, may_wait=True)[before.count("{")].problems
+    assert [json.loads(item) for item in items] == json.loads(body if before else b"[%b]" % body)
+    assert (problem.path, problem.reason) == ("$.m[1]", "half of a surrogate pair, which is no character")
 
 
 @given(document=anything, limit=st.integers(1, 6))

@@ -5,8 +5,8 @@ import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import urllib3
@@ -37,10 +37,9 @@ def order(version: str = "1.0.0", **changes: Any) -> Schema:
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimpleNamespace]:
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mock]:
     """A server without a service; ``registry`` and ``tokens`` are set by each test."""
-    parts: dict[str, Any] = {"config": SimpleNamespace(limits=None), "request_budget": None, "say": print}
-    home = SimpleNamespace(metrics=SimpleNamespace(count_request=lambda path, status: None), **parts)
+    home = Mock(tokens=None)
     listener = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(Application(home), log_level="error"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
@@ -53,7 +52,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimpleNamespace]:
 
 
 @pytest.fixture
-def url(home: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def url(home: Mock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.delenv("BALOG_TOKEN", raising=False)
     home.registry, home.tokens = open_registry(str(tmp_path / "schemas")), None
     return str(home.url)
@@ -141,7 +140,7 @@ def test_a_registration_has_its_status(url: str, path: str, body: bytes, kind: s
         assert answer.json()["problem"]
 
 
-def test_rights_are_by_type(home: SimpleNamespace, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rights_are_by_type(home: Mock, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     token, entry = make_token("shop", ("read", "register"), ("order*",))
     add_token(tmp_path / "tokens.json", entry)
     home.tokens = Tokens(tmp_path / "tokens.json")
@@ -167,7 +166,7 @@ def test_a_service_that_is_away_is_one_line() -> None:
             registry.types()
 
 
-def test_a_server_that_is_none_of_ours_is_told(home: SimpleNamespace, url: str) -> None:
+def test_a_server_that_is_none_of_ours_is_told(home: Mock, url: str) -> None:
     with open_any_registry(f"{url}/elsewhere") as registry:
         with pytest.raises(StorageError, match="404"):
             registry.types()

@@ -7,9 +7,7 @@ from balog.event import decode
 
 
 def filters(where):
-    return {
-        "filters": [{"name": "big", "sources": ["orders"], "to": "big", "where": where}],
-    }
+    return {"filters": [{"name": "big", "sources": ["orders"], "to": "big", "where": where}]}
 
 
 @contextmanager
