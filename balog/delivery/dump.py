@@ -53,7 +53,7 @@ def dump(
         TopicError: the topic can't be reached.
         SinkError: the files can't be written. Messages that were not acked are released.
     """
-    stats = DumpStats()
+    written = dead = left = 0
     held: list[Received] = []
     seen: set[str] = set()
     lease = _KEPT_LEASE if keep else _LEASE
@@ -78,20 +78,20 @@ def dump(
             events, others = _read(list(new) if keep else received)
             if events:
                 sink.write([delivery for _, delivery in events])
-                stats.written += len(events)
+                written += len(events)
             if keep:
                 # The bodies of all messages of a queue may not fit into memory.
                 held += [replace(message, body=b"") for message in received]
                 seen.update(message.id for message in received)
             else:
                 topic.ack(group, [message for message, _ in events])
-                stats.dead += topic.dead_letter_each(group, others)
+                dead += topic.dead_letter_each(group, others)
             received = ()
     finally:
         if back := [*held, *received]:
             with suppress(TopicError):  # they come again when their leases expire
-                stats.left = topic.release(group, back, attempted=False)
-    return stats
+                left = topic.release(group, back, attempted=False)
+    return DumpStats(written=written, dead=dead, left=left)
 
 
 def _is_through(topic: Topic, group: str) -> bool:

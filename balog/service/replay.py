@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any, ClassVar
 
@@ -70,11 +71,11 @@ class FailedEventReplay(Struct):
 
     def dry_run(self, limit: int) -> ReplayStats:
         """Report which events would be sent, from at most ``limit`` failed events, and send nothing."""
-        counts = ReplayStats()
+        counts = Counter[str]()
         for _, event in self._repaired(self.topic.peek(limit), counts):
             self.report(event)
-            counts.sent += 1
-        return counts
+            counts["sent"] += 1
+        return ReplayStats(**counts)
 
     def run(self, limit: int | None = None, should_stop: Callable[[], bool] = lambda: False) -> ReplayStats:
         """Send all failed events, or at most ``limit``.
@@ -83,7 +84,7 @@ class FailedEventReplay(Struct):
             DeliveryError: the service is unreachable; events that it did not accept stay.
             TopicError: the topic fails.
         """
-        counts = ReplayStats()
+        counts = Counter[str]()
         kept: list[Received] = []
         left = self.topic.group_state(GROUP).pending
         left = left if limit is None else min(left, limit)
@@ -100,30 +101,30 @@ class FailedEventReplay(Struct):
                 kept = [item for item in kept if item.receipt not in done]
         finally:
             self.topic.release(GROUP, kept, attempted=False)
-        return counts
+        return ReplayStats(**counts)
 
-    def _repaired(self, received: Sequence[Received], counts: ReplayStats) -> Iterator[tuple[Received, Event]]:
+    def _repaired(self, received: Sequence[Received], counts: Counter[str]) -> Iterator[tuple[Received, Event]]:
         for message in received:
             try:
                 failed = decode(message.body)
                 if self.where is not None and not self.where.matches(failed):
-                    counts.filtered += 1
+                    counts["filtered"] += 1
                     continue
                 yield message, repair(failed, self.patch)
             except EventError as error:
-                counts.invalid += 1
+                counts["invalid"] += 1
                 self.report_failure(message.id, str(error))
 
-    def _send(self, repaired: Sequence[tuple[Received, Event]], counts: ReplayStats) -> list[Received]:
+    def _send(self, repaired: Sequence[tuple[Received, Event]], counts: Counter[str]) -> list[Received]:
         acks: Sequence[Item] = self.client.send([event for _, event in repaired], keep_failed=False)
         taken = []
         for (received, event), ack in zip(repaired, acks):
             if ack.status == 202:
-                counts.sent += 1
+                counts["sent"] += 1
                 taken.append(received)
                 self.report(event)
             else:
-                counts.refused += 1
+                counts["refused"] += 1
                 self.report_failure(received.id, ack.reason)
         return taken
 
@@ -154,6 +155,5 @@ def repair(failed: Event, patch: Patch) -> Event:
 def _wrap(failed: Event, payload: _Failed, data: bytes, members: dict[str, Any]) -> bytes:
     name = msgspec.json.decode(members["cls_type"])
     channel = name if isinstance(name, str) and name else FAILED_EVENTS_TOPIC
-    event = Event.new(channel, Raw(data.strip()), timestamp=failed.header.timestamp)
-    event.header.id = payload.event or "LG" + hashlib.sha256(failed.header.id.encode()).hexdigest()[:32]
-    return encode(event)
+    id = payload.event or "LG" + hashlib.sha256(failed.header.id.encode()).hexdigest()[:32]
+    return encode(Event.new(channel, Raw(data.strip()), timestamp=failed.header.timestamp, id=id))

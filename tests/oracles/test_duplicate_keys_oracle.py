@@ -20,7 +20,7 @@ from balog.registry import open_registry
 from balog.service.api.bodies import split
 from balog.service.api.item_reader import ItemReader
 from balog.service.api.tokens import ANONYMOUS, TokenEntry
-from balog.service.intake.results import AcceptedEvent
+from balog.service.intake.batch import AcceptedEvent
 from balog.service.settings import ServiceConfig
 from tests.broker.test_pipe import run as run_pipe
 from tests.oracles.effort import examples

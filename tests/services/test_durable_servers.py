@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from balog.event import Event, encode
+from balog.service.intake.batch import AcceptedEvent
 from balog.service.intake.fallback import open_fallback
 from balog.service.intake.intake import EventIntake
-from balog.service.intake.results import AcceptedEvent
 from balog.topics import Message, Topic, open_topics
 from tests.services.servers.elasticmq import running_sqs, set_credentials
 from tests.services.servers.kafka import running_kafka

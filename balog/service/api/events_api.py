@@ -19,7 +19,7 @@ from balog.service.api.endpoints import principal_of
 from balog.service.api.errors import ApiError
 from balog.service.api.item_reader import ProtobufParameters, RejectedItem, SchemaNotCached
 from balog.service.api.tokens import TokenEntry
-from balog.service.intake.results import AcceptedEvent, IntakeResult
+from balog.service.intake.batch import AcceptedEvent, IntakeResult
 from balog.sinks.service import Answer, Item, Problem
 
 _IN_LOOP_BYTES = 64 << 10

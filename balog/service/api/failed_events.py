@@ -11,7 +11,7 @@ from msgspec import Raw
 from balog.common.token_bucket import TokenBucket
 from balog.event import Event, encode
 from balog.service.api.item_reader import RejectedItem
-from balog.service.intake.results import AcceptedEvent
+from balog.service.intake.batch import AcceptedEvent
 from balog.service.intake.router import FAILED_EVENTS_TOPIC
 
 _PER_SECOND = 200.0

@@ -84,20 +84,16 @@ class FlowControl:
             wait = max(wait, _FULL_WAIT)
         if limit is not None:
             limit.take(count)
-        state.waiting += count
-        state.bytes += size
+        state.admit(count, size, len(sizes) - count)
         self.waiting += count
         self.bytes += size
         if count == len(sizes):
             return count, 0.0
-        state.refused += len(sizes) - count
         return count, self._later(wait)
 
     def done(self, stream: str, count: int, size: int) -> None:
         """Release events that no longer wait."""
-        state = self._streams[stream]
-        state.waiting -= count
-        state.bytes -= size
+        self._streams[stream].admit(-count, -size)
         self.waiting -= count
         self.bytes -= size
 
@@ -136,6 +132,12 @@ class _Stream:
     def __init__(self) -> None:
         self.waiting = self.bytes = self.refused = 0
         self._limit: TokenBucket | None = None
+
+    def admit(self, count: int, size: int, refused: int = 0) -> None:
+        """Count events that wait from now on, and those that were rejected. Negative numbers are of events done."""
+        self.waiting += count
+        self.bytes += size
+        self.refused += refused
 
     def limit(self, rate: float, clock: Callable[[], float]) -> TokenBucket:
         if self._limit is None or self._limit.rate != rate:

@@ -1,15 +1,51 @@
-"""Messages of one request that are stored together."""
+"""An event on its way through the intake: accepted, in a batch of its request, and the result of storing it."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from typing import Literal
+from collections.abc import Callable
+from typing import Literal, NamedTuple
 
+from msgspec import Struct
+
+from balog.event import Event
 from balog.service.intake.publisher import PublishResult
 from balog.topics import Message
 
 Store = Literal["topics", "fallback"]
+
+
+class AcceptedEvent(NamedTuple):
+    """A valid event and its bytes to store: one line of JSON without a newline.
+
+    ``topic`` overrides the routing, as for failed events; None means the router decides.
+    """
+
+    event: Event
+    body: bytes
+    topic: str | None = None
+
+
+class IntakeResult(Struct, frozen=True, kw_only=True):
+    """The result of storing one event.
+
+    Attributes:
+        status: 202 durable; 413 its topic can never store it; 429 its stream has too many waiting events; 503 no store
+            accepts it now.
+        store: where it is durable: "topics" or "fallback".
+        stream: the matching stream; the topic's name if no stream matches.
+        duplicate: the id was stored before, and was not stored again.
+        retry_after: seconds, for 429 and 503.
+        reason: one line, for all statuses except 202.
+    """
+
+    status: Literal[202, 413, 429, 503]
+    store: Literal["", "topics", "fallback"] = ""
+    stream: str = ""
+    topic: str = ""
+    duplicate: bool = False
+    retry_after: float = 0.0
+    reason: str = ""
 
 
 class PendingBatch:
@@ -27,15 +63,20 @@ class PendingBatch:
 
     __slots__ = ("_is_settled", "_settled", "duplicates", "error", "messages", "refused", "size", "store")
 
-    def __init__(self, messages: Sequence[Message], size: int, settled: Callable[[PendingBatch], object]) -> None:
-        self.messages = messages
-        self.size = size
+    def __init__(self, settled: Callable[[PendingBatch], object]) -> None:
+        self.messages: list[Message] = []
+        self.size = 0
         self.store: Store | None = None
         self.refused: dict[str, str] = {}
         self.duplicates: set[int] = set()
         self.error = ""
         self._settled = settled
         self._is_settled = asyncio.Event()
+
+    def add(self, message: Message) -> None:
+        """Add a message."""
+        self.messages.append(message)
+        self.size += len(message.body)
 
     async def wait(self) -> None:
         """Wait until the batch is settled. Any number of tasks may wait, and may be cancelled."""

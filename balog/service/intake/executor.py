@@ -1,4 +1,4 @@
-"""Runs blocking calls of an event loop on daemon threads. A call that has not started can be cancelled."""
+"""Blocking calls of an event loop on daemon threads: to the topics, to the fallback, or any other."""
 
 from __future__ import annotations
 
@@ -9,11 +9,15 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
+from balog.common.errors import TopicError
+from balog.service.intake.fallback import Fallback
+from balog.topics import Topics
+
 T = TypeVar("T")
 
 
 class PendingCall(Generic[T]):
-    """A submitted call; ``future`` gets its result or exception."""
+    """A submitted call; ``future`` gets its result or exception. It can be cancelled until it starts."""
 
     def __init__(self, call: Callable[[], T], future: asyncio.Future[T]) -> None:
         self.future = future
@@ -94,3 +98,37 @@ class DaemonExecutor:
             del item
             with self._lock:
                 self._idle += 1
+
+
+class Stores:
+    """The topics and the fallback with their threads. A backend that hangs does not block the threads of the other.
+
+    Attributes:
+        deadline_passed: done when events may no longer wait for the topics.
+    """
+
+    def __init__(self, topics: Topics, fallback: Fallback | None, timeout: float) -> None:
+        self.topics = topics
+        self.fallback = fallback
+        self.timeout = timeout
+        self.writers = DaemonExecutor(8, "intake")
+        self.fallback_writers = DaemonExecutor(4, "fallback")
+        self.drainers = DaemonExecutor(4, "drain")
+        self.deadline_passed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    async def answer(self, work: PendingCall[T], what: str, *, until_deadline: bool = True) -> T:
+        """Wait for a call until its timeout or, with ``until_deadline``, the deadline of a stop.
+
+        Raises:
+            TopicError: the call failed, or took too long; then it may still be running.
+        """
+        ends = (work.future, self.deadline_passed) if until_deadline else (work.future,)
+        done, _ = await asyncio.wait(ends, timeout=self.timeout, return_when=asyncio.FIRST_COMPLETED)
+        if work.future in done:
+            return work.future.result()
+        raise TopicError(f"{what} did not answer in time")
+
+    def close(self) -> None:
+        """End the threads."""
+        for workers in (self.writers, self.fallback_writers, self.drainers):
+            workers.close()

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,12 +16,12 @@ from balog.common.errors import BalogError, TopicError
 from balog.delivery.notices import ThrottledNotices
 from balog.service.document import ControlDocument
 from balog.service.intake.admission import FlowControl, StreamState
-from balog.service.intake.batch import PendingBatch, Store
+from balog.service.intake.batch import AcceptedEvent, IntakeResult, PendingBatch, Store
+from balog.service.intake.executor import Stores
 from balog.service.intake.fallback import Fallback
 from balog.service.intake.recent_ids import RecentIds
-from balog.service.intake.results import AcceptedEvent, IntakeResult
 from balog.service.intake.router import StreamRouter
-from balog.service.intake.topic_writer import TIMEOUT, Stores, TopicWriter, TopicWriterState
+from balog.service.intake.topic_writer import TIMEOUT, TopicWriter, TopicWriterState
 from balog.topics import Message, Topics
 
 _MAX_OPEN_WRITERS = 100
@@ -46,17 +47,14 @@ class IntakeState(Struct, frozen=True, kw_only=True):
     error: str = ""
 
 
-class _Part:
-    """The events of one request for one topic: those with an immediate result, and those that wait."""
+class _Waiting(NamedTuple):
+    """Events of one request that wait for a batch: its own events, or one with an id that is in the batch already."""
 
-    __slots__ = ("duplicates_of", "group", "indices", "messages")
-
-    def __init__(self) -> None:
-        self.indices: list[int] = []
-        self.messages: list[Message] = []
-        self.group: PendingBatch | None = None
-        self.duplicates_of: list[tuple[int, PendingBatch | None]] = []
-        """Indices of events whose ids another batch is storing now; None means this part's own batch."""
+    stream: str
+    topic: str
+    batch: PendingBatch
+    indices: list[int]
+    repeated_id: str = ""
 
 
 class EventIntake:
@@ -149,87 +147,76 @@ class EventIntake:
         if self._stopping:
             refusal = IntakeResult(status=503, retry_after=1.0, reason="the service is stopping; send it again")
             return [refusal] * len(accepted)
-        parts: dict[tuple[str, str], _Part] = {}
+        parts: dict[tuple[str, str], tuple[list[int], list[Message]]] = {}
         route = self._router.route
         for index, (event, body, topic) in enumerate(accepted):
-            if topic is None:
-                stream, name, key = route(event)
-            else:
-                stream, name, key = topic, topic, None
+            stream, name, key = route(event) if topic is None else (topic, topic, None)
             part = parts.get((stream, name))
             if part is None:
-                part = parts[stream, name] = _Part()
-            part.indices.append(index)
-            part.messages.append(Message(event.header.id, body, key))
+                part = parts[stream, name] = [], []
+            part[0].append(index)
+            part[1].append(Message(event.header.id, body, key))
         results: list[IntakeResult | None] = [None] * len(accepted)
         # Enqueue all before awaiting the first, so that all are accounted for even if the client disconnects.
-        for (stream, name), part in parts.items():
-            self._enqueue(stream, name, part, results)
-        for (stream, name), part in parts.items():
-            if part.group is not None:
-                await part.group.wait()
-                self._record_result(stream, name, part.group, part.indices, results)
-            for index, other in part.duplicates_of:
-                if group := other or part.group:
-                    await group.wait()
-                    self._record_result(stream, name, group, [index], results, accepted[index].event.header.id)
+        waiting: list[_Waiting] = []
+        for (stream, name), (indices, messages) in parts.items():
+            waiting += self._enqueue(stream, name, indices, messages, results)
+        for group in waiting:
+            await group.batch.wait()
+            self._record_result(group, results)
         return [result for result in results if result is not None]
 
-    def _enqueue(self, stream: str, topic: str, part: _Part, results: list[IntakeResult | None]) -> None:
-        """Enqueue the admitted events, and record the results of the others."""
-        count, retry_after = self._flow.admit(stream, [len(message.body) for message in part.messages])
-        if count < len(part.indices):
+    def _enqueue(
+        self, stream: str, topic: str, indices: list[int], messages: list[Message], results: list[IntakeResult | None]
+    ) -> list[_Waiting]:
+        """Enqueue the admitted events and return those that wait. Record the results of the others."""
+        sizes = [len(message.body) for message in messages]
+        count, retry_after = self._flow.admit(stream, sizes)
+        if count < len(messages):
             reason = f"stream {stream} has too many waiting events"
-            stored_late = IntakeResult(status=429, stream=stream, topic=topic, retry_after=retry_after, reason=reason)
-            for index in part.indices[count:]:
-                results[index] = stored_late
-            part.indices, part.messages = part.indices[:count], part.messages[:count]
-            if not count:
-                return
+            refusal = IntakeResult(status=429, stream=stream, topic=topic, retry_after=retry_after, reason=reason)
+            for index in indices[count:]:
+                results[index] = refusal
+            indices, messages = indices[:count], messages[:count]
+        if not count:
+            return []
         writer = self._writers.get(topic) or self._open(topic)
-        if not writer.keeps_ids:
-            self._remove_known(stream, topic, part, results)
-        messages, size = part.messages, _size(part.messages)
-        if not messages:
-            return
-
-        def settled(group: PendingBatch) -> None:
-            self._flow.done(stream, len(messages), size)
-            if group.store is not None:
-                self._stored[group.store] += len(messages) - len(group.refused) - len(group.duplicates)
-                self._duplicates += len(group.duplicates)
-            elif self._stopping:
-                self._lost += [message.id for message in messages]
-            if not writer.keeps_ids:
-                for message in messages:
-                    self._in_flight.pop((topic, message.id), None)
-                if group.store is not None:
-                    self._recent.add(topic, group.store, [item.id for item in messages if item.id not in group.refused])
-
-        part.group = PendingBatch(messages, size, settled)
-        if not writer.keeps_ids:
-            self._in_flight.update(((topic, message.id), part.group) for message in messages)
-        writer.add(part.group)
-
-    def _remove_known(self, stream: str, topic: str, part: _Part, results: list[IntakeResult | None]) -> None:
-        """Record results for known ids, and link ids that are in flight. For topics that keep no ids."""
-        seen: set[str] = set()
-        indices, messages = [], []
-        for index, message in zip(part.indices, part.messages):
-            id = message.id
-            if store := self._recent.store_of(topic, id):
+        keeps_ids = writer.keeps_ids
+        batch = PendingBatch(partial(self._settled, stream, writer))
+        waiting: list[_Waiting] = []
+        own: list[int] = []
+        for index, message in zip(indices, messages):
+            known = None if keeps_ids else self._in_flight.get((topic, message.id))
+            store = None if keeps_ids else self._recent.store_of(topic, message.id)
+            if store is not None:
                 results[index] = IntakeResult(status=202, store=store, stream=stream, topic=topic, duplicate=True)
                 self._duplicates += 1
-            elif group := self._in_flight.get((topic, id)):
-                part.duplicates_of.append((index, group))
-            elif id in seen:
-                part.duplicates_of.append((index, None))
+            elif known is not None:
+                waiting.append(_Waiting(stream, topic, known, [index], message.id))
             else:
-                seen.add(id)
-                indices.append(index)
-                messages.append(message)
-        self._flow.done(stream, len(part.messages) - len(messages), _size(part.messages) - _size(messages))
-        part.indices, part.messages = indices, messages
+                batch.add(message)
+                own.append(index)
+                if not keeps_ids:
+                    self._in_flight[topic, message.id] = batch
+        self._flow.done(stream, count - len(own), sum(sizes[:count]) - batch.size)
+        if own:
+            writer.add(batch)
+            waiting.insert(0, _Waiting(stream, topic, batch, own))
+        return waiting
+
+    def _settled(self, stream: str, writer: TopicWriter, batch: PendingBatch) -> None:
+        self._flow.done(stream, len(batch.messages), batch.size)
+        if batch.store is not None:
+            self._stored[batch.store] += len(batch.messages) - len(batch.refused) - len(batch.duplicates)
+            self._duplicates += len(batch.duplicates)
+        elif self._stopping:
+            self._lost += [message.id for message in batch.messages]
+        if not writer.keeps_ids:
+            for message in batch.messages:
+                self._in_flight.pop((writer.topic, message.id), None)
+            if batch.store is not None:
+                stored = [message.id for message in batch.messages if message.id not in batch.refused]
+                self._recent.add(writer.topic, batch.store, stored)
 
     def _open(self, topic: str) -> TopicWriter:
         if len(self._writers) >= _MAX_OPEN_WRITERS:
@@ -264,33 +251,26 @@ class EventIntake:
         with suppress(BalogError):
             self._topics.topic(topic).close()
 
-    def _record_result(
-        self,
-        stream: str,
-        topic: str,
-        group: PendingBatch,
-        indices: Sequence[int],
-        results: list[IntakeResult | None],
-        repeated: str = "",
-    ) -> None:
-        """Record the results of a batch, or of an event with the id of one of its messages."""
-        if group.store is None:
+    def _record_result(self, group: _Waiting, results: list[IntakeResult | None]) -> None:
+        stream, topic, batch, indices, repeated_id = group
+        if batch.store is None:
             writer = self._writers.get(topic)
             wait = max(1.0, writer.retry_after if writer is not None else 0.0)
-            reason = f"no store accepts it now: {group.error}"
+            reason = f"no store accepts it now: {batch.error}"
             result = IntakeResult(status=503, stream=stream, topic=topic, retry_after=round(wait, 3), reason=reason)
         else:
-            result = IntakeResult(status=202, store=group.store, stream=stream, topic=topic, duplicate=bool(repeated))
+            is_duplicate = bool(repeated_id)
+            result = IntakeResult(status=202, store=batch.store, stream=stream, topic=topic, duplicate=is_duplicate)
         for index in indices:
             results[index] = result
-        if not repeated:
-            for position in group.duplicates:
+        if not repeated_id:
+            for position in batch.duplicates:
                 results[indices[position]] = replace(result, duplicate=True)
-        if group.refused:
-            ids = [repeated] if repeated else [message.id for message in group.messages]
+        if batch.refused:
+            ids = [repeated_id] if repeated_id else [message.id for message in batch.messages]
             for index, id in zip(indices, ids):
-                if id in group.refused:
-                    results[index] = IntakeResult(status=413, stream=stream, topic=topic, reason=group.refused[id])
+                if id in batch.refused:
+                    results[index] = IntakeResult(status=413, stream=stream, topic=topic, reason=batch.refused[id])
 
     # -- stop and state ---------------------------------------------------------------------------------------------
 
@@ -364,7 +344,3 @@ class EventIntake:
             topics={name: writer.state() for name, writer in sorted(writers.items())},
             error=self.error,
         )
-
-
-def _size(messages: Sequence[Message]) -> int:
-    return sum(len(message.body) for message in messages)

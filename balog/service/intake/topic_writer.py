@@ -15,10 +15,10 @@ from balog.common.backoff import Backoff, BackoffSequence
 from balog.common.errors import ConfigError, TopicError, redact_error
 from balog.service.intake.batch import PendingBatch, Store
 from balog.service.intake.drain import Drain
-from balog.service.intake.executor import DaemonExecutor, PendingCall
+from balog.service.intake.executor import PendingCall, Stores
 from balog.service.intake.fallback import Fallback
 from balog.service.intake.publisher import PublishResult, publish
-from balog.topics import Message, Topics
+from balog.topics import Message
 
 T = TypeVar("T")
 
@@ -30,41 +30,6 @@ _EMPTY_PAUSE = 0.2  # seconds
 _MIN_MESSAGES, _MAX_MESSAGES = 10, 10_000  # messages of a batch
 _MAX_BYTES = 8 << 20
 _FAST_BATCH, _SLOW_BATCH = 0.1, 0.5  # seconds: faster full batches may grow, slower ones shrink
-
-
-class Stores:
-    """The topics and the fallback with their threads. A backend that hangs does not block the threads of the other.
-
-    Attributes:
-        deadline_passed: done when events may no longer wait for the topics.
-    """
-
-    def __init__(self, topics: Topics, fallback: Fallback | None, timeout: float) -> None:
-        self.topics = topics
-        self.fallback = fallback
-        self.timeout = timeout
-        self.writers = DaemonExecutor(8, "intake")
-        self.fallback_writers = DaemonExecutor(4, "fallback")
-        self.drainers = DaemonExecutor(4, "drain")
-        self.deadline_passed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-    async def answer(self, work: PendingCall[T], what: str) -> T:
-        """Wait for a call until its timeout, or the deadline of a stop.
-
-        Raises:
-            TopicError: the call failed, or took too long; then it may still be running.
-        """
-        done, _ = await asyncio.wait(
-            (work.future, self.deadline_passed), timeout=self.timeout, return_when=asyncio.FIRST_COMPLETED
-        )
-        if work.future in done:
-            return work.future.result()
-        raise TopicError(f"{what} did not answer in time")
-
-    def close(self) -> None:
-        """End the threads."""
-        for workers in (self.writers, self.fallback_writers, self.drainers):
-            workers.close()
 
 
 class TopicWriterState(Struct, frozen=True, kw_only=True):
@@ -240,53 +205,55 @@ class TopicWriter:
         return "fallback", written
 
     async def _to_fallback(self, messages: list[Message], fallback: Fallback) -> PublishResult:
-        work = self._stores.fallback_writers.submit(lambda: publish(lambda: fallback.topic(self.topic), messages))
-        done, _ = await asyncio.wait((work.future,), timeout=self._stores.timeout)
-        if not done:
-            if not work.cancel():
-                self._when_late(work, lambda written: self._stored_by_fallback(written, messages, fallback))
-            raise TopicError(f"the fallback of topic {self.topic} did not answer in time")
-        return work.future.result()
+        def stored(written: PublishResult) -> None:
+            """Drain what the fallback stored after the timeout, too."""
+            ids = [message.id for message in messages if message.id not in written.refused]
+            self._stored_late("fallback", ids)
+            self.divert_for(len(ids), fallback)
 
-    def _stored_by_fallback(self, written: PublishResult, messages: list[Message], fallback: Fallback) -> None:
-        """Make sure that events which the fallback stored after the timeout are drained, too."""
-        taken = [message.id for message in messages if message.id not in written.refused]
-        self._stored_late("fallback", taken)
-        self.divert_for(len(taken), fallback)
+        work = self._stores.fallback_writers.submit(lambda: publish(lambda: fallback.topic(self.topic), messages))
+        return await self._answer(work, f"the fallback of topic {self.topic}", stored, is_of_topic=False)
 
     async def _to_topic(self, messages: list[Message]) -> PublishResult:
         if self._unanswered is not None:
             raise TopicError(f"topic {self.topic} has not answered yet")
+
+        def stored(written: PublishResult) -> None:
+            """Remember what the topic stored after the timeout, so that the drain skips it."""
+            ids = [message.id for message in messages if message.id not in written.refused]
+            self._stored_late("topics", ids)
+            if self._stores.fallback is not None:
+                self._moved.update(ids)
+
         stores = self._stores
         work = stores.writers.submit(lambda: publish(lambda: stores.topics.topic(self.topic), messages))
         try:
-            written = await stores.answer(work, f"topic {self.topic}")
+            written = await self._answer(work, f"topic {self.topic}", stored)
         except TopicError:
-            if not work.future.done() and not work.cancel():
-                self._unanswered = work
-                self._when_late(work, lambda written: self._stored_by_topic(written, messages))
             self._failed()
             raise
         self._succeeded()
         return written
 
-    def _stored_by_topic(self, written: PublishResult, messages: list[Message]) -> None:
-        """Remember the events that the topic stored after the timeout, so that the drain skips them."""
-        taken = [message.id for message in messages if message.id not in written.refused]
-        self._stored_late("topics", taken)
-        if self._stores.fallback is not None:
-            self._moved.update(taken)
-
-    def _when_late(self, work: PendingCall[T], then: Callable[[T], object]) -> None:
-        """Pass on the result of a call that goes on after its timeout, if it succeeds."""
+    async def _answer(
+        self, work: PendingCall[T], what: str, late: Callable[[T], object], *, is_of_topic: bool = True
+    ) -> T:
+        """Wait for a call. If it succeeds after its timeout, ``late`` is called with its result."""
 
         def end(future: asyncio.Future[T]) -> None:
             if self._unanswered is work:
                 self._unanswered = None
             if not future.cancelled() and future.exception() is None:
-                then(future.result())
+                late(future.result())
 
-        work.future.add_done_callback(end)
+        try:
+            return await self._stores.answer(work, what, until_deadline=is_of_topic)
+        except Exception:
+            if not work.future.done() and not work.cancel():
+                if is_of_topic:
+                    self._unanswered = work
+                work.future.add_done_callback(end)
+            raise
 
     def _failed(self) -> None:
         """Schedule the next attempt at the topics, with backoff."""
@@ -342,17 +309,14 @@ class TopicWriter:
         """Move some events. Return their number and whether the fallback is empty; None if a backend failed."""
         work = self._drain_step = self._stores.drainers.submit(lambda: drain.step(max(self._limit, 500)))
         try:
-            moved, is_empty = await self._stores.answer(work, f"topic {self.topic}")
+            step = await self._answer(work, f"topic {self.topic}", self._moved_late)
         except Exception as error:  # any error: if the drain ended, the events would stay in the fallback
-            if not work.future.done() and not work.cancel():
-                self._unanswered = work
-                self._when_late(work, self._moved_late)
             self.error = redact_error(str(error))
             self._failed()
             return None
-        self._moved_late((moved, is_empty))
+        self._moved_late(step)
         self._succeeded()
-        return moved, is_empty
+        return step
 
     def _moved_late(self, step: tuple[int, bool]) -> None:
         self.backlog = max(self.backlog - step[0], 0)

@@ -17,9 +17,9 @@ from typing import Any
 from balog.common.errors import TopicError
 from balog.event import Event, encode
 from balog.service.intake import drain, topic_writer
+from balog.service.intake.batch import AcceptedEvent
 from balog.service.intake.fallback import open_fallback
 from balog.service.intake.intake import EventIntake
-from balog.service.intake.results import AcceptedEvent
 from balog.topics import open_topics
 from balog.topics.local import LocalTopic
 

@@ -8,9 +8,9 @@ import pytest
 
 from balog.common.errors import TopicError
 from balog.event import Event, encode
+from balog.service.intake.batch import AcceptedEvent
 from balog.service.intake.fallback import open_fallback
 from balog.service.intake.intake import EventIntake
-from balog.service.intake.results import AcceptedEvent
 from balog.topics.local import LocalTopic, LocalTopics
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]

@@ -11,9 +11,9 @@ from failing_topics import FailingTopics
 from balog.common.errors import ConfigError, TopicError
 from balog.event import Event, encode
 from balog.service.document import ControlDocument, EventStream
+from balog.service.intake.batch import AcceptedEvent, IntakeResult
 from balog.service.intake.fallback import GROUP, Fallback
 from balog.service.intake.intake import EventIntake
-from balog.service.intake.results import AcceptedEvent, IntakeResult
 from balog.topics import Message, Topics
 
 pytestmark = pytest.mark.anyio
