@@ -14,6 +14,7 @@ from balog.common.errors import BalogError, ConfigError
 from balog.common.http import HttpStatusError
 from balog.common.secrets import Secret
 from balog.event import Event, encode
+from balog.event.batches import split
 from balog.sinks.base import Batching, SinkError
 from balog.sinks.service import Item, ServiceApi, ServiceSinkConfig
 
@@ -143,7 +144,7 @@ class ServiceClient:
     ) -> float | None:
         """Send the pending events and record the answers. Return the seconds that the service asks to wait."""
         asked: float | None = None
-        parts = _split(bodies, pending)
+        parts = list(split(pending, lambda number: len(bodies[number]), _MAX_REQUEST_BYTES, _MAX_REQUEST_EVENTS))
         while parts:
             part = parts.pop(0)
             try:
@@ -188,16 +189,3 @@ def _event_of(item: Event | Mapping[str, Any]) -> Event:
     if not isinstance(name, str) or not name:
         raise ConfigError("a payload names its type: expected a text in cls_type", path="$.cls_type")
     return Event.new(name, dict(item))
-
-
-def _split(bodies: Sequence[bytes], pending: Sequence[int]) -> list[list[int]]:
-    """Split pending events into requests."""
-    parts: list[list[int]] = []
-    size = 0
-    for number in pending:
-        size += len(bodies[number])
-        if not parts or len(parts[-1]) == _MAX_REQUEST_EVENTS or size > _MAX_REQUEST_BYTES:
-            parts.append([])
-            size = len(bodies[number])
-        parts[-1].append(number)
-    return parts

@@ -93,7 +93,7 @@ def push(file: Path, message: str, dry_run: bool, base: int | None, store: Contr
     data = _checked(file)
     with store.open() as control:
         head = control.head()
-        changes = diff(control.document(head) if head else b"{}", data)
+        changes = diff(control.document(head.sha) if head else b"{}", data)
         if dry_run:
             _show_changes(changes)
             count = counted(len(changes), "change")
@@ -153,7 +153,7 @@ def show(number: int | None, store: ControlPlace) -> None:
     with store.open() as control:
         if number is None:
             head = control.head()
-            data = control.document(head) if head else b"{}"
+            data = control.document(head.sha) if head else b"{}"
         else:
             data = _document(control, str(number))
     click.echo(msgspec.json.format(data, indent=2))
@@ -244,7 +244,7 @@ def _document(control: Control, named: str) -> bytes:
     """Return the document of a version or a file as JSON."""
     if not named.isdigit():
         return msgspec.json.encode(configs.load(named, dict[str, Any], variables=False))
-    return control.document(control.entry(int(named))) if int(named) else b"{}"
+    return control.document(control.entry(int(named)).sha) if int(named) else b"{}"
 
 
 def _show_changes(changes: Iterable[DocumentChange]) -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import io
+import json
 import re
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
+from contextlib import suppress
 from typing import Any, Literal
 
 import msgspec
 from msgspec import Raw
 
 from balog.common.errors import MissingExtraError, split_refusal
+from balog.common.text import printable
 from balog.service.api.errors import ApiError
 from balog.singer.batch.compression import Limits as Inflated
 from balog.singer.batch.compression import decompress
@@ -149,13 +152,16 @@ def inflate(body: bytes, encoding: str, limit: int) -> bytes:
 _raws = msgspec.json.Decoder(list[Raw])
 _raw = msgspec.json.Decoder(Raw)
 _SPACE = b" \t\r\n"
-_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+_ESCAPED = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+_HALF = re.compile("[\ud800-\udfff]")
+HALF_PAIR = "half of a surrogate pair, which is no character"
 
 
 def split(body: bytes, form: Form, limit: int) -> list[bytes]:
     """Split a body into undecoded items, in order.
 
-    A line that is not JSON is an item, too, and so is an event with half a surrogate pair: the reader rejects it alone.
+    A line that is not JSON is an item, too, and so is an event with half a surrogate pair in an array: the reader
+    rejects it alone.
 
     Raises:
         ApiError: 400 not JSON, or empty; 413 more than ``limit`` items.
@@ -170,8 +176,10 @@ def split(body: bytes, form: Form, limit: int) -> list[bytes]:
             raise ApiError(400, "the body is empty; expected an event, an array of events, or lines")
         try:
             str(body, "utf-8")
-            items = _split_array(body) if begin == b"[" else [_check_json(body)]
+            items = _split_array(body) if begin == b"[" else [_raw.decode(body) and body]
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+            if path := half_pair_path(body):
+                raise ApiError(400, HALF_PAIR, path) from None
             hint = ""
             if begin == b"{" and "trailing" in str(error) and b"\n" in body:
                 hint = "; lines of events want Content-Type: application/x-ndjson"
@@ -183,20 +191,12 @@ def split(body: bytes, form: Form, limit: int) -> list[bytes]:
     return items
 
 
-def _check_json(body: bytes) -> bytes:
-    try:
-        _raw.decode(body)
-    except msgspec.DecodeError:
-        _raw.decode(_without_surrogates(body))
-    return body
-
-
 def _split_array(body: bytes) -> list[bytes]:
     try:
         return [bytes(item) for item in _raws.decode(body)]
     except msgspec.DecodeError:
         items, end = [], body.index(b"[")
-        for item in _raws.decode(_without_surrogates(body)):
+        for item in _raws.decode(_ESCAPED.sub(rb"\\ufffd", body)):  # each as long as before
             begin = end + 1
             while body[begin] in b" \t\r\n,":
                 begin += 1
@@ -205,6 +205,24 @@ def _split_array(body: bytes) -> list[bytes]:
         return items
 
 
-def _without_surrogates(body: bytes) -> bytes:
-    """Return a body of the same length without halves of surrogate pairs, which msgspec decodes nothing around."""
-    return _SURROGATE.sub(rb"\\ufffd", body)
+def half_pair_path(document: bytes) -> str:
+    """Return the path of a text with half a surrogate pair; "" if there is none, or the document is not JSON."""
+    with suppress(ValueError, RecursionError):
+        for path, value in values_of(json.loads(document)):
+            if isinstance(value, str) and _HALF.search(value):
+                return path
+    return ""
+
+
+def values_of(document: Any) -> Iterator[tuple[str, Any]]:
+    """Yield each value of a document, and each key that has a value, with its path."""
+    waiting: list[tuple[str, Any]] = [("$", document)]
+    while waiting:
+        path, value = waiting.pop()
+        yield path, value
+        if isinstance(value, dict):
+            for name, member in value.items():
+                member_path = f"{path}.{printable(name[:100])}"
+                waiting += [(member_path, name), (member_path, member)]
+        elif isinstance(value, list):
+            waiting += [(f"{path}[{index}]", member) for index, member in enumerate(value)]

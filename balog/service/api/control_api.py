@@ -102,7 +102,7 @@ class _Endpoints:
 
 def _newest(control: FolderControl, request: Request) -> dict[str, Any]:
     head = control.head()
-    document = control.document(head) if head else b"{}"
+    document = control.document(head.sha) if head else b"{}"
     return {"number": head.number if head else 0, "document": msgspec.Raw(document)}
 
 
@@ -111,7 +111,7 @@ _VERSIONS: dict[str, Find] = {
     "/v1/config": _newest,
     "/v1/config/history": lambda control, request: control.entries(_number(request, "limit", 1, _MAX_ENTRIES) or 100),
     "/v1/config/history/{number:int}": lambda control, request: control.entry(request.path_params["number"]),
-    "/v1/config/documents/{sha}": lambda control, request: msgspec.Raw(control.named(request.path_params["sha"])),
+    "/v1/config/documents/{sha}": lambda control, request: msgspec.Raw(control.document(request.path_params["sha"])),
     "/v1/config/services": lambda control, request: control.services(),
 }
 

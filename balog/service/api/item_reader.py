@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-import json
-import re
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import UNSET, Raw
 
 from balog.common.errors import BalogError, EventError, split_refusal
-from balog.common.text import printable
 from balog.event import Event, check_keys, decode, decode_checked, encode
 from balog.registry import PayloadValidator, Registry, Schema, SchemaViolation, UnknownTypeError, UnknownVersionError
 from balog.registry.json_schema import is_deeper
+from balog.service.api.bodies import HALF_PAIR, half_pair_path, values_of
 from balog.service.api.tokens import TokenEntry
 from balog.service.intake.batch import AcceptedEvent
 from balog.service.settings import ServiceConfig
@@ -62,8 +59,6 @@ class SchemaNotCached(Exception):
 _AS_ZEROS = bytes.maketrans(b"123456789", b"000000000")
 _TOO_MANY_DIGITS = b"0" * 309
 """The digits of the smallest integer that does not fit into a double."""
-
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 _members = msgspec.json.Decoder(dict[str, Raw])
 
@@ -302,26 +297,10 @@ def _no_object(item: bytes) -> EventError:
     try:
         msgspec.json.decode(item)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        with suppress(ValueError, RecursionError):
-            for path, value in _values(json.loads(item)):
-                if isinstance(value, str) and _SURROGATE.search(value):
-                    return EventError("half of a surrogate pair, which is no character", path)
+        if path := half_pair_path(item):
+            return EventError(HALF_PAIR, path)
         return EventError(f"not JSON: {split_refusal(error)[0]}")
     return EventError("expected a JSON object")
-
-
-def _values(document: Any) -> Iterator[tuple[str, Any]]:
-    """Yield each value of a document, and each key that has a value, with its path."""
-    waiting: list[tuple[str, Any]] = [("$", document)]
-    while waiting:
-        path, value = waiting.pop()
-        yield path, value
-        if isinstance(value, dict):
-            for name, member in value.items():
-                member_path = f"{path}.{printable(name[:100])}"
-                waiting += [(member_path, name), (member_path, member)]
-        elif isinstance(value, list):
-            waiting += [(f"{path}[{index}]", member) for index, member in enumerate(value)]
 
 
 def _check_integers(document: Any) -> None:
@@ -330,7 +309,7 @@ def _check_integers(document: Any) -> None:
     Raises:
         EventError: an integer does not fit; ``path`` is its path.
     """
-    for path, value in _values(document):
+    for path, value in values_of(document):
         if isinstance(value, int):
             try:
                 float(value)

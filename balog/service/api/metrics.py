@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Annotated, Any, ClassVar
 
 from balog.common.cardinality import Cardinality
-from balog.common.stats import Stats, StatSample, counter, gauge
+from balog.common.stats import Stats, StatSample, gauge
 from balog.sinks.measuring.families import families_of, registry_of
 
 BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 """Upper bounds of the request histogram, in seconds."""
 
 
-class ServiceStats(Stats):
-    """Counters of a service."""
-
-    component: ClassVar[str] = "service"
-    duplicates: Annotated[int, counter("Events whose id was stored already.")] = 0
-    body_bytes: Annotated[int, counter("Bytes of bodies as sent.")] = 0
-    event_bytes: Annotated[int, counter("Bytes of stored events.")] = 0
-    failed_unkept: Annotated[
-        int, counter("Rejected events that were not stored: too many, or no store accepted them.")
-    ] = 0
+_COUNTERS = {
+    "duplicates": "Events whose id was stored already.",
+    "body_bytes": "Bytes of bodies as sent.",
+    "event_bytes": "Bytes of stored events.",
+    "failed_unkept": "Rejected events that were not stored: too many, or no store accepted them.",
+}
 
 
 class ServiceGauges(Stats, kw_only=True):
@@ -43,7 +38,7 @@ class ServiceMetrics:
 
     ``balog_service_requests_total`` by ``path`` (as the API names it) and ``status``; ``…_events_total`` by ``stream``,
     ``status`` and ``store`` (at most 1,000 series, further streams are ``__other__``); ``…_request_seconds``, a
-    histogram of ``POST /v1/events``; the counters of :class:`ServiceStats`; and what ``samples`` returns.
+    histogram of ``POST /v1/events``; a few totals; and what ``samples`` returns.
 
     Args:
         samples: called at each scrape, for the gauges and the counters of jobs.
@@ -54,9 +49,7 @@ class ServiceMetrics:
 
     def __init__(self, samples: Callable[[], Iterable[StatSample]] = tuple) -> None:
         self._samples = samples
-        self._lock = threading.Lock()
         self._series = Cardinality()
-        self._stats = ServiceStats()
         self.registry = registry_of(self, "metrics of a service")
         from prometheus_client import Counter, Histogram
 
@@ -68,6 +61,8 @@ class ServiceMetrics:
         self._seconds = Histogram(
             f"{name}_request_seconds", "Duration of POST /v1/events.", buckets=BUCKETS, registry=registry
         )
+
+        self._totals = {key: Counter(f"{name}_{key}", text, registry=registry) for key, text in _COUNTERS.items()}
 
     def count_request(self, path: str, status: int) -> None:
         """Count a request. ``path`` is a path of the API, never an arbitrary one of a client."""
@@ -84,10 +79,8 @@ class ServiceMetrics:
             self._events.labels(**tags).inc(count)
 
     def add(self, name: str, count: int) -> None:
-        """Add to a counter of :class:`ServiceStats`."""
-        if count:
-            with self._lock:
-                setattr(self._stats, name, getattr(self._stats, name) + count)
+        """Add to ``duplicates``, ``body_bytes``, ``event_bytes`` or ``failed_unkept``."""
+        self._totals[name].inc(count)
 
     def outcomes(self) -> dict[tuple[str, ...], int]:
         """Return the number of events by stream, status and store."""
@@ -102,10 +95,8 @@ class ServiceMetrics:
         return []
 
     def collect(self) -> Iterator[Any]:
-        """Yield the metric families of prometheus-client for the stats and the samples."""
-        with self._lock:
-            samples = [*self._stats.samples()]
-        yield from families_of([*samples, *self._samples()])
+        """Yield the metric families of prometheus-client for the samples."""
+        yield from families_of([*self._samples()])
 
 
 def _counts(counter: Any, *labels: str) -> dict[tuple[str, ...], int]:

@@ -215,7 +215,7 @@ class Applier:
         if control is None:
             return False
         try:
-            data = control.document(entry) if data is None else data
+            data = control.document(entry.sha) if data is None else data
             document, problems = read_document(data, f"version {entry.number}")
             if document is not None:
                 problems += self._check(document)

@@ -91,16 +91,8 @@ class FolderControl:
         newest = head.number if head else 0
         return [self.entry(number) for number in range(newest, max(newest - limit, 0), -1)]
 
-    def document(self, entry: DocumentVersion) -> bytes:
-        """Return the canonical document of a version.
-
-        Raises:
-            ControlError: the document is missing, or does not match its hash.
-        """
-        return self.named(entry.sha)
-
-    def named(self, sha: str) -> bytes:
-        """Return the document with a hash.
+    def document(self, sha: str) -> bytes:
+        """Return the canonical document with a hash.
 
         Raises:
             ControlError: the document is missing, or does not match its hash.
@@ -158,7 +150,7 @@ class FolderControl:
         else:
             older = self._previous(head) if number is None else self.entry(number)
             origin, sha = older.number, older.sha
-            self.document(older)
+            self.document(sha)
         if sha == head.sha:
             return head
         return self._append(known, sha, who, message, "rollback", origin)

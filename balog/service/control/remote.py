@@ -38,9 +38,9 @@ class RemoteControl:
         """See ``FolderControl``."""
         return self._get(f"/history?limit={limit}", list[DocumentVersion])
 
-    def document(self, entry: DocumentVersion) -> bytes:
+    def document(self, sha: str) -> bytes:
         """See ``FolderControl``."""
-        return bytes(self._get(f"/documents/{quote(entry.sha)}", msgspec.Raw))
+        return bytes(self._get(f"/documents/{quote(sha)}", msgspec.Raw))
 
     def push(self, data: bytes, *, who: str, message: str, base: int | None = None) -> Pushed:
         """See ``FolderControl``."""

@@ -255,7 +255,7 @@ def test_what_is_kept_is_of_one_place_and_may_be_broken(bench, tmp_path):
     bench.push(callbacks("a"))
     with bench.service():
         pass
-    assert bench.kept.read() == (bench.control.head(), bench.control.document(bench.control.head()))
+    assert bench.kept.read() == (bench.control.head(), bench.control.document(bench.control.head().sha))
     assert open_version_cache("another", home).read() is None
     assert open_version_cache(bench.place, "kafka:broker:9092") is None
     (file,) = (tmp_path / "topics" / ".control").iterdir()

@@ -163,7 +163,7 @@ class TestRemote:
         assert look.head() == entry_of(first)
         second = add.push(b"{}", who="", message="")
         assert look.entries() == [entry_of(second), entry_of(first)]
-        assert look.document(first) == b'{"streams":[]}'
+        assert look.document(first.sha) == b'{"streams":[]}'
         third = add.rollback(1, who="", message="")
         assert (third.origin, look.entry(3)) == (1, entry_of(third))
         assert [status.service for status in look.services()] == ["service one"]

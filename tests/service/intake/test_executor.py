@@ -36,8 +36,7 @@ async def test_a_call_that_has_not_begun_can_be_withdrawn_and_never_begins() -> 
 
 
 def test_an_answer_that_nobody_waits_for_harms_nobody() -> None:
-    gate = threading.Event()
-    ended = threading.Event()
+    gate, ended = threading.Event(), threading.Event()
 
     async def test() -> None:
         workers = DaemonExecutor(1, "test")

@@ -13,7 +13,6 @@ def test_the_last_half_is_known_for_sure_and_never_more_than_the_limit() -> None
 def test_an_id_in_another_topic_is_another_event() -> None:
     recent = RecentIds()
     recent.add("t", "topics", ["a"])
-    assert recent.store_of("u", "a") is None
-    assert recent.store_of("t", "a") == "topics"
+    assert [recent.store_of(topic, "a") for topic in ("u", "t")] == [None, "topics"]
     recent.add("t", "fallback", ["a"])
     assert recent.store_of("t", "a") == "fallback"
