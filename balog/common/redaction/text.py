@@ -8,7 +8,7 @@ from html import unescape
 from typing import Any
 
 from balog.common.redaction.code_lines import CodeLines
-from balog.common.redaction.names import SecretNames, compile_expression, fold
+from balog.common.redaction.names import NameRule, SecretNames, compile_expression, fold
 from balog.common.redaction.patterns import SECRET_PATTERNS
 from balog.common.redaction.tokens import TOKEN_PATTERN, TOKENS, by_first, has_token
 from balog.common.redaction.value_spans import Span, element_span, loose_span, member_span, percent_span, value_span
@@ -150,7 +150,7 @@ class SecretText:
             value = text[span.begin : span.end].strip("\"'` \t.,;:)]}>\\")
             if not (is_no_secret(value) or _PLACEHOLDER.fullmatch(value)):
                 if rules is not None and text[span.begin : span.end] != self._replacement:
-                    rules.append(rule)
+                    rules.append(str(rule))
                 count += 1
                 if count > _MOST_VALUES:
                     yield Span(span.begin, len(text))
@@ -177,27 +177,25 @@ class SecretText:
         name = fold(match["name"] or match["exact"])
         return value_span(text, at, name, stop, is_assigned=match["sep"] == "=")
 
-    def _rule_of(self, text: str, lower: str, match: re.Match[str]) -> str | None:
+    def _rule_of(self, text: str, lower: str, match: re.Match[str]) -> NameRule | None:
         """Return the rule for a name in text.
 
         An exact name needs ``=`` after it, quotes or a tag around it, or to be a flag: ``pass: 12`` is no secret. After
         a name that an expression finds, ``:`` is enough: ``db_pass: …``.
         """
         group = "exact" if match["exact"] is not None else "name"
-        begin = max(0, match.start() - 64)
-        before = _IDENTIFIER.search(text[begin : match.start()])
-        name = (before["name"] if before else "") + text[match.start() : match.end(group)]
-        rule = self._names.rule_of(name)
+        before = _name_before(text[max(0, match.start() - 64) : match.start()])
+        rule = self._names.rule_of(before + text[match.start() : match.end(group)])
         if rule is None or not rule.is_secret:
             return None
         if rule.kind != "suffix":
             separator = match["sep"] or ""
-            start = begin + (before.start("name") if before else len(text[begin : match.start()]))
+            start = match.start() - len(before)
             is_clear = separator[:1] in ("=", "%") or (separator and (match["close"] or rule.kind == "expression"))
             is_tag = match["xml"] and text[max(0, start - 1) : start] == "<"
-            return str(rule) if is_clear or is_tag or match["loose"] is not None else None
+            return rule if is_clear or is_tag or match["loose"] is not None else None
         wider = self._names.rule_of(lower[max(0, match.start() - 40) : match.end(group)])
-        return str(rule) if wider is not None and wider.is_secret else None
+        return rule if wider is not None and wider.is_secret else None
 
 
 def _short(pattern: str) -> str:
@@ -212,7 +210,17 @@ def _named_rule(rule: str, secret: str) -> str:
 
 
 _KEY_QUOTE = re.compile(r"\\{0,7}[\"']")
-_IDENTIFIER = re.compile(r"(?:(?<=%)[0-9a-fA-F]{2}|(?<!%))(?P<name>[\w.\-]*)\Z")
+_NAME_BACKWARDS = re.compile(r"([\w.\-]*)(%?)")
+_HEX_DIGITS = re.compile(r"[0-9a-fA-F]{2}")
+
+
+def _name_before(text: str) -> str:
+    """Return the name at the end of a text, without the digits of a percent-encoded character before it."""
+    match = _NAME_BACKWARDS.match(text[::-1])
+    name = match[1][::-1] if match else ""
+    if match and match[2]:
+        return name[2 if _HEX_DIGITS.match(name) else 1 :]
+    return name
 
 
 def _lower(text: str) -> str:

@@ -11,7 +11,7 @@ _DOUBLED = re.compile(r'""(?=[^\s",;:/)}\]>&])')  # of JSON in CSV
 _BRACKET = re.compile(r"[\[\]{}]")
 # A bare value includes , ; & and quotes, except where the following characters show that they end it.
 _BARE = re.compile(
-    r"(?:[^\s\"'`&;,\x1b]|\x1b(?!\[)|[&;,](?!\s|$|[\"'\\]{0,3}[\w.%-]{1,40}[\"'\\]{0,3}[=:])|[\"'`](?![\s,;:)\]}>&\\]|$))+"
+    r"(?:[^\s\"'`&;,\x1b]|(?<=\\)\n(?=\S)|\x1b(?!\[)|[&;,](?!\s|$|[\"'\\]{0,3}[\w.%-]{1,40}[\"'\\]{0,3}[=:])|[\"'`](?![\s,;:)\]}>&\\]|$))+"
 )
 _HEADER = re.compile(r"(?:[A-Za-z][\w-]{0,30}[ \t]{1,4})?\S+(?:(?<=[;,])[ \t]{1,2}\S+)*")
 _PARAMETER = re.compile(r"(?:[^\s&]|&(?![\w.%-]{1,40}=))+(?:(?<=[;,])[ \t]{1,2}(?:[^\s&]|&(?![\w.%-]{1,40}=))+)*")
@@ -23,7 +23,7 @@ _LONGEST_ELEMENT = 8192
 _LITERAL = re.compile(r"[^\s,;:{}\[\]()\"'`\\]+")
 _PART = re.compile(r"(\\{0,7})([\"'])|([\[({])|[\])}]")
 _PERCENT_VALUE = re.compile(r"(?:%\d[02ad])*((?:[^\s&\"'<>%]|%(?!\d[26cd]|7[dD]|0[aA]))+)")
-_FLAG = re.compile(r"(?:\A|[\s\"'=\[(,])--[\w.-]{0,64}\Z")
+_FLAG = re.compile(r"(?:\A|(?<=[\s\"'=\[(,]))--[\w.-]{0,64}\Z")
 _PROSE = re.compile(r"(?:is|are|was|must|needs?|has|cannot|can't|requires?|or|and|not|with|without) [a-z-]")
 _BEFORE_PAIR = re.compile(r"\([bBuUrR]{0,2}\\{0,7}[\"'][\w.\-]{0,64}\Z")
 _BEFORE_NAMED = re.compile(
@@ -103,7 +103,7 @@ def loose_span(text: str, begin: int, at: int, stop: int, *, is_quoted: bool) ->
         is_quoted: whether a quote is after the name.
     """
     before = text[max(0, begin - 130) : begin]
-    if _FLAG.search(before):
+    if "--" in before and _FLAG.search(before):
         if text.startswith("-", at) or _PROSE.match(text, at):
             return None
         span = value_span(text, at, "", stop, is_assigned=False)
@@ -118,7 +118,7 @@ def loose_span(text: str, begin: int, at: int, stop: int, *, is_quoted: bool) ->
     if is_quoted and _BEFORE_NAMED.search(before):
         key = _VALUE_KEY.match(text, at)
         return member_span(text, key.end(), '"', stop) if key else None
-    if text[at - 1 : at] in (" ", "\t") and (match := _INPUT_VALUE.match(text, at)) and "\n" in text[begin:at]:
+    if "\n" in text[begin:at] and text[at - 1] in " \t" and (match := _INPUT_VALUE.match(text, at)):
         return value_span(text, match.end(), "", stop, is_assigned=False)
     return None
 

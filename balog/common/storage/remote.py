@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, cast
 from uuid import uuid4
 
 from balog.common.storage.base import MAX_BYTES, Entry, StorageError
+from balog.common.storage.file_systems import open_file_system
 from balog.common.text import one_line
 
 # An object appears whole, with its last byte; a rename is not needed, and would copy.
@@ -210,7 +211,7 @@ class RemoteStorage:
         try:
             has_session = self._protocol not in _PUTS_WHOLE
             if self._system is None or (has_session and time.monotonic() - self._used > _IDLE_SECONDS):
-                self._system, self._root = _connect(self._protocol, self.url, self._options)
+                self._system, self._root = open_file_system(self._protocol, self.url, self._options)
             self._system.invalidate_cache()
             yield self._system, f"{self._root}/{name}" if name else self._root
         except StorageError:
@@ -323,43 +324,6 @@ class _Stream(io.RawIOBase):
             with suppress(Exception):  # reading has ended
                 self._file.close()
         super().close()
-
-
-def _connect(protocol: str, url: str, options: Mapping[str, Any]) -> tuple[Any, str]:
-    from fsspec.registry import get_filesystem_class
-
-    if protocol == "ftp":
-        from balog.common.storage.ftp import StrictFTPFileSystem
-
-        kind = StrictFTPFileSystem
-    else:
-        kind = get_filesystem_class(protocol)
-    arguments = {**kind._get_kwargs_from_urls(url), **_with_defaults(protocol, options)}
-    if protocol != "memory":  # there is one memory
-        arguments |= {"skip_instance_cache": True, "use_listings_cache": False}
-    return kind(**arguments), str(kind._strip_protocol(url))
-
-
-def _with_defaults(protocol: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the arguments of a file system with timeouts in seconds; s3fs itself makes five attempts."""
-    if protocol in ("s3", "s3a"):
-        config = {"connect_timeout": 10, "read_timeout": 60, "retries": {"max_attempts": 0}}
-        if "endpoint_url" in options:
-            config |= _plain_checksums()
-        return {**options, "config_kwargs": {**config, **options.get("config_kwargs", {})}}
-    if protocol in ("sftp", "ssh"):
-        return {"timeout": 30, "host_key_policy": "reject", **options}
-    return {"timeout": 30, **options} if protocol == "ftp" else options
-
-
-def _plain_checksums() -> dict[str, Any]:
-    """Return options without the checksums of botocore >= 1.36, which many S3-compatible stores reject."""
-    try:
-        from botocore.config import Config
-    except ImportError:
-        return {}
-    names = ("request_checksum_calculation", "response_checksum_validation")
-    return {name: "when_required" for name in names if name in Config.OPTION_DEFAULTS}
 
 
 def _check_size(system: Any, path: str, size: int) -> None:

@@ -173,6 +173,7 @@ def test_a_token_of_a_known_form_is_replaced_wherever_it_stands(secret: str, aro
         ("password: 'never closed", f"password: '{GONE}"),
         ("İ password=hunter2", f"İ password={GONE}"),
         ("PASSWORD=hunter2", f"PASSWORD={GONE}"),
+        ("export PASSWORD=a\\\nhunter2\nnext", f"export PASSWORD={GONE}\nnext"),
         ("host:         db\npassword:     hunter2", f"host:         db\npassword:     {GONE}"),
         ('db_password            :\t\t\t\t\t\t"hunter2"', f'db_password            :\t\t\t\t\t\t"{GONE}"'),
         ("ValueError: password:\n            hunter2", f"ValueError: password:\n            {GONE}"),
