@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from balog.common.errors import ConfigError
-from balog.common.http import CaFile, HttpClient, HttpStatusError, Timeout, Url
+from balog.common.http import CaFile, HttpClient, Timeout, Url
 from balog.common.secrets import Secret
 from balog.event import Event
 from balog.event.batches import split
@@ -264,8 +264,6 @@ class DatadogSink:
                     raise failure
                 reported = _errors_in(client.post(path, form.join(part)).body)
             except SinkError as error:
-                if isinstance(error, HttpStatusError) and error.answer.status in (401, 403):
-                    error = SinkError(f"{error}; is the api_key right, and of this site?")
                 failure = error if error.retryable else None
                 errors.keep(indexes, error)
                 taken.difference_update(indexes)

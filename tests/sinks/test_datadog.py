@@ -240,7 +240,7 @@ class TestTrouble:
 
     def test_a_refused_key_is_told_and_not_said(self, build, monkeypatch):
         monkeypatch.setenv("DATADOG_KEY", "f" * 32)
-        error = refused(build(), [log()], "api_key right")
+        error = refused(build(), [log()], "credentials right, and those of this server")
         assert "ffff" not in str(error)
         assert error.retryable
 

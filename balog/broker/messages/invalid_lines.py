@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from balog.broker.messages.message_prefixes import TYPES, split_lines, type_decoder
+from balog.broker.messages.message_prefixes import TYPES, decode_block, split_lines, type_decoder
 from balog.singer import parse_log
 
 _KNOWN = frozenset({*TYPES, "LOG"})
@@ -98,17 +98,5 @@ class InvalidLineFilter:
 
 
 def _is_clean(block: bytes) -> bool:
-    if not block.isascii():
-        try:
-            block.decode()
-        except UnicodeDecodeError:
-            return False
-    try:
-        prefixes = type_decoder.decode_lines(block)
-    except (msgspec.DecodeError, RecursionError):
-        return False
-    # No message continues after "}", a newline and "{". Equal counts mean one message a line.
-    lines = block.count(b"}\n{") + 1
-    if not len(prefixes) == lines == block.count(b"\n") + (not block.endswith(b"\n")):
-        return False
-    return {head.type for head in prefixes} <= _KNOWN
+    prefixes = decode_block(type_decoder, block)
+    return prefixes is not None and {head.type for head in prefixes} <= _KNOWN

@@ -73,6 +73,7 @@ class HttpClient:
         check_url(url)
         self._url = url
         self._headers = dict(check_headers(headers or {}))
+        self._has_credentials = bool(headers)
         if "user-agent" not in {name.lower() for name in self._headers}:
             self._headers["User-Agent"] = "balog"
         self._secrets = _secrets(url, headers or {}, secrets)
@@ -138,6 +139,8 @@ class HttpClient:
             text += ", a redirect, which is not followed; is the URL right?"
         elif excerpt := self._excerpt(data):
             text += f": {excerpt}"
+        if answer.status in (401, 403) and self._has_credentials:
+            text += "; are the credentials right, and those of this server?"
         raise HttpStatusError(
             f"{self.place} answered {text}",
             HttpResponse(answer.status, data),

@@ -18,7 +18,7 @@ from balog.common.errors import EventError
 from balog.common.text import cut
 from balog.event import Event
 from balog.event.payload import LogPayload, read
-from balog.sinks.measuring.measures import Measure
+from balog.sinks.measuring.measures import Kind, Measure
 from balog.sinks.summary import stack_trace, summarize
 
 MAX_LOG = 1_000_000
@@ -111,14 +111,8 @@ def series_items(
         service: the values of the tag ``service``, by index.
     """
     counted.begin_request()
-    groups: dict[tuple[_Series, str], dict[int, list[tuple[int, float]]]] = {}
-    for index, measure, host in measures:
-        series = _Series(clean_name(measure.name), tuple(tag_list(measure.tags, service.get(index, ""))), host)
-        seconds = groups.setdefault((series, measure.kind), {})
-        second = int(measure.timestamp.timestamp())
-        seconds.setdefault(second, []).append((index, measure.value))
     items = []
-    for (series, kind), seconds in groups.items():
+    for (series, kind), seconds in _by_second(measures, service).items():
         sums: dict[Any, float] = {}
         points = []
         for second, values in seconds.items():
@@ -138,13 +132,8 @@ def series_items(
 
 def distribution_items(measures: Iterable[tuple[int, Measure, str]], service: Mapping[int, str]) -> list[DatadogItem]:
     """Return items for ``/api/v1/distribution_points``: timers, in seconds."""
-    groups: dict[_Series, dict[int, list[tuple[int, float]]]] = {}
-    for index, measure, host in measures:
-        series = _Series(clean_name(measure.name), tuple(tag_list(measure.tags, service.get(index, ""))), host)
-        seconds = groups.setdefault(series, {})
-        seconds.setdefault(int(measure.timestamp.timestamp()), []).append((index, measure.value))
     items = []
-    for series, seconds in groups.items():
+    for (series, _), seconds in _by_second(measures, service).items():
         body: dict[str, Any] = {
             "metric": series.metric,
             "type": "distribution",
@@ -155,6 +144,18 @@ def distribution_items(measures: Iterable[tuple[int, Measure, str]], service: Ma
             body["host"] = series.host
         items.append(DatadogItem(_encode(body), sorted({i for values in seconds.values() for i, _ in values})))
     return items
+
+
+def _by_second(
+    measures: Iterable[tuple[int, Measure, str]], service: Mapping[int, str]
+) -> dict[tuple[_Series, Kind], dict[int, list[tuple[int, float]]]]:
+    """Return the values of each series by second, each with its event's index."""
+    groups: dict[tuple[_Series, Kind], dict[int, list[tuple[int, float]]]] = {}
+    for index, measure, host in measures:
+        series = _Series(clean_name(measure.name), tuple(tag_list(measure.tags, service.get(index, ""))), host)
+        seconds = groups.setdefault((series, measure.kind), {})
+        seconds.setdefault(int(measure.timestamp.timestamp()), []).append((index, measure.value))
+    return groups
 
 
 def log_item(index: int, event: Event, service: str, tags: Sequence[str], now: datetime) -> DatadogItem:
