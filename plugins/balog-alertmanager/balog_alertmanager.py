@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta, timezone
 from typing import Annotated, Any, ClassVar
 from urllib.parse import quote, urlsplit
@@ -173,22 +174,20 @@ class AlertmanagerSink(HttpSink):
 
     def _post(self, documents: Sequence[Mapping[str, Any]]) -> None:
         for start in range(0, len(documents), _PER_REQUEST):
-            self._client.post(_PATH, msgspec.json.encode(documents[start : start + _PER_REQUEST]))
+            answer = self._client.post(_PATH, msgspec.json.encode(documents[start : start + _PER_REQUEST]))
+            if answer.status != 200 or answer.body:  # the API answers so, and a page to sign in does not
+                raise SinkError(f"{self._options.url} does not answer as Alertmanager does; is the URL right?")
 
     def _resend_regularly(self) -> None:
         while not self._is_closed.wait(_RESEND):
             with self._requests:
                 ends = _text(datetime.now(timezone.utc) + _HOLD)
-                try:
+                with suppress(SinkError):  # the next round tries again; `write` reports what fails
                     self._post([{**document, "endsAt": ends} for document in self._firing.values()])
-                except SinkError:
-                    pass  # the next round tries again; `write` reports what fails
 
 
 def api_alert(
-    alert: AlertPayload,
-    templates: tuple[AlertTemplate, AlertTemplate],
-    labels: Mapping[str, str],
+    alert: AlertPayload, templates: tuple[AlertTemplate, AlertTemplate], labels: Mapping[str, str]
 ) -> dict[str, Any]:
     """Return an alert as a ``postableAlert`` of the API.
 

@@ -13,7 +13,7 @@ from balog_alertmanager import AlertmanagerSink, AlertmanagerSinkConfig
 
 from balog.common.secrets import Secret
 from balog.event import Event
-from balog.sinks import Delivery
+from balog.sinks import Delivery, SinkError
 from balog.testing.contracts import SinkContract
 from balog.testing.contracts.sinks import SECRET, SECRET_NAME
 from tests.contracts.sink_peers import HttpPeer
@@ -171,6 +171,15 @@ def test_an_alert_that_fires_is_sent_again_until_it_resolves(service, sink, serv
     count = len(service.posts)
     time.sleep(0.3)
     assert len(service.posts) == count
+
+
+@pytest.mark.parametrize("answer", [Answer(200, b"<html>Sign in</html>"), Answer(204)])
+def test_an_answer_of_another_server_is_no_success(service, sink, server, answer):
+    server.will(answer)
+    with pytest.raises(SinkError, match="does not answer as Alertmanager does"):
+        sink.write([alert_delivery()])
+    sink.write([alert_delivery()])
+    assert len(service.posts) == 1
 
 
 def test_a_repeat_changes_nothing(service, sink):

@@ -44,8 +44,6 @@ _VALUE = re.compile(rb"while read(?:ing)? the value of key ")
 _LAYOUT_CHANGED = frozenset({8, 10, 16, 47, 60})
 """Codes for a table or column that was dropped since its columns were read."""
 
-_NEW_TABLE, _NEW_COLUMN = "create", "add a column to"
-
 
 class ClickHouseSinkConfig(SinkOptions, tag_field="type", tag="clickhouse", forbid_unknown_fields=True, kw_only=True):
     """Put events into tables of ClickHouse, one for each payload type."""
@@ -144,9 +142,7 @@ class ClickHouseSink(HttpSink):
         """Check that the server is reachable and accepts the user and the database; see ``Sink``."""
         known = f"SELECT count() FROM system.databases WHERE name = {_text(self._database)}"  # noqa: S608
         mode = "SELECT value FROM system.settings WHERE name = 'readonly'"
-        ((databases, readonly),) = _rows(
-            self._ask(f"SELECT toUInt32(({known})), ({mode}) FORMAT JSONCompact"), self._client.place
-        )
+        ((databases, readonly),) = self._select(f"toUInt32(({known})), ({mode})")
         if not databases:
             raise SinkError(f"{self._client.place}: this user sees no database {self._database!r}; create it first")
         if readonly != "0":
@@ -182,12 +178,8 @@ class ClickHouseSink(HttpSink):
     def _by_table(self, batch: Sequence[Delivery]) -> dict[str, list[int]]:
         numbers_by_table: dict[str, list[int]] = {}
         for number, (event, _) in enumerate(batch):
-            name = event.cls_type
-            if (
-                name is None
-                or not _TYPE.fullmatch(name)
-                or (name not in self._tables and len(self._tables) > MOST_TABLES)
-            ):
+            name = event.cls_type or ""
+            if not _TYPE.fullmatch(name) or (name not in self._tables and len(self._tables) > MOST_TABLES):
                 name = UNTYPED
             numbers_by_table.setdefault(name, []).append(number)
         return numbers_by_table
@@ -201,10 +193,7 @@ class ClickHouseSink(HttpSink):
         """
         table = self._fit(name, batch, left)
         while left:
-            months: set[str] = set()
-            rows: list[bytes] = []
-            taken: list[int] = []
-            later: list[int] = []
+            months, rows, taken, later = set[str](), list[bytes](), list[int](), list[int]()
             for number in left:
                 event = batch[number].event
                 month = f"{event.header.timestamp:%Y%m}"
@@ -237,16 +226,16 @@ class ClickHouseSink(HttpSink):
                 raise
             if len(rows) == 1:
                 rejected[numbers[0]] = str(refusal)
-            else:
-                middle = len(rows) // 2
-                self._insert(name, rows[:middle], numbers[:middle], rejected)
-                self._insert(name, rows[middle:], numbers[middle:], rejected)
+                return
+            middle = len(rows) // 2
+            for half in (slice(middle), slice(middle, None)):
+                self._insert(name, rows[half], numbers[half], rejected)
 
     def _fit(self, name: str, batch: Sequence[Delivery], numbers: Sequence[int]) -> Table:
         """Return the table, with a column for each field of these events."""
         table = self._tables.get(name) or self._read_table(name)
         if table is None:
-            self._change(name, self._server.create(self._database, name), _NEW_TABLE)
+            self._change(name, self._server.create(self._database, name), "create")
             table = self._tables[name]
         wanted: dict[str, Any] = {}
         for number in numbers:
@@ -261,7 +250,7 @@ class ClickHouseSink(HttpSink):
             new = {field: kinds.get(field) or column_of_value(value) for field, value in wanted.items()}
             parts = [f"ADD COLUMN {quoted(field)} {kind}" for field, kind in list(new.items())[: table.room]]
             target = f"{quoted(self._database)}.{quoted(name)}"
-            self._change(name, f"ALTER TABLE {target} {', '.join(parts)}", _NEW_COLUMN)
+            self._change(name, f"ALTER TABLE {target} {', '.join(parts)}", "add a column to")
         return self._tables[name]
 
     def _change(self, name: str, statement: str, what: str) -> None:
@@ -281,8 +270,8 @@ class ClickHouseSink(HttpSink):
     def _read_table(self, name: str) -> Table | None:
         """Read the columns of a table; None if it does not exist."""
         where = f"database = {_text(self._database)} AND table = {_text(name)}"
-        answer = self._ask(f"SELECT name, type FROM system.columns WHERE {where} FORMAT JSONCompact")  # noqa: S608
-        columns = {str(column): str(kind) for column, kind in _rows(answer, self._client.place)}
+        rows = self._select(f"name, type FROM system.columns WHERE {where}")
+        columns = {str(column): str(kind) for column, kind in rows}
         if not columns:
             return None
         self._tables[name] = table = Table(columns, self._server, keeps_whole=name == UNTYPED)
@@ -291,10 +280,19 @@ class ClickHouseSink(HttpSink):
     @property
     def _server(self) -> Dialect:
         if self._dialect is None:
-            ((version,),) = _rows(self._ask("SELECT version() FORMAT JSONCompact"), self._client.place)
+            ((version,),) = self._select("version()")
             numbers = [int(part) for part in re.findall(r"\d+", str(version))[:2]]
             self._dialect = Dialect((numbers[0], numbers[1]) if len(numbers) == 2 else (0, 0))
         return self._dialect
+
+    def _select(self, query: str) -> list[list[Any]]:
+        """Return the rows of a query, which stands behind its SELECT."""
+        answer = self._ask(f"SELECT {query} FORMAT JSONCompact")
+        try:
+            return msgspec.json.decode(answer, type=dict[str, Any])["data"]  # type: ignore[no-any-return]
+        except (msgspec.DecodeError, KeyError):
+            reason = "does not answer as ClickHouse does; is it its HTTP interface?"
+            raise SinkError(f"{self._client.place} {reason}") from None
 
     def _ask(self, query: str) -> bytes:
         return self._send("", query.encode(), {})
@@ -338,13 +336,6 @@ class _Refusal(SinkError):
         super().__init__(reason, retry_after=retry_after)
         self.code = code
         self.is_value = is_value
-
-
-def _rows(answer: bytes, server: str) -> list[list[Any]]:
-    try:
-        return msgspec.json.decode(answer, type=dict[str, Any])["data"]  # type: ignore[no-any-return]
-    except (msgspec.DecodeError, KeyError):
-        raise SinkError(f"{server} does not answer as ClickHouse does; is it its HTTP interface?") from None
 
 
 def _code(body: bytes) -> int | None:
