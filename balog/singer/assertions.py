@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any
@@ -27,6 +27,25 @@ class _Progress:
     bookmark: Any
     highest: Any = None
     ordered: Any = None
+
+    def see_order(self, name: str, value: Any) -> Iterator[tuple[str, str]]:
+        """Yield the assertion that the next value of ``name`` breaks, with the reason."""
+        if is_after(self.ordered, value):
+            yield "order", f"{name}: {value!r} comes after {self.ordered!r}"
+        self.ordered = self.ordered if value is None else value
+
+    def see_value(self, value: Any) -> Iterator[tuple[str, str]]:
+        """Yield the assertion that the next replication value breaks."""
+        if self.bookmark != self.start and is_after(self.bookmark, value):
+            yield "late", f"a record of {value!r} comes after a STATE with the bookmark {self.bookmark!r}"
+        if value is not None and (self.highest is None or is_after(value, self.highest)):
+            self.highest = value
+
+    def see_bookmark(self, bookmark: Any) -> Iterator[tuple[str, str]]:
+        """Yield the assertion that the bookmark of the next STATE breaks."""
+        if is_after(self.bookmark, bookmark) or (bookmark is None and self.bookmark is not None):
+            yield "back", f"the bookmark goes back from {self.bookmark!r} to {bookmark!r}"
+        self.bookmark = bookmark
 
 
 class TapAssertions:
@@ -114,28 +133,19 @@ class TapAssertions:
             self._break(stream, "schema", "a record comes before its SCHEMA")
             return
         if name := self._ordered.get(stream):
-            value = record.get(name)
-            if is_after(progress.ordered, value):
-                self._break(stream, "order", f"{name}: {value!r} comes after {progress.ordered!r}")
-            progress.ordered = progress.ordered if value is None else value
-        if progress.key is None:
-            return
-        value = record.get(progress.key)
-        if progress.bookmark != progress.start and is_after(progress.bookmark, value):
-            reason = f"a record of {value!r} comes after a STATE with the bookmark {progress.bookmark!r}"
-            self._break(stream, "late", reason)
-        if value is not None and (progress.highest is None or is_after(value, progress.highest)):
-            progress.highest = value
+            self._break_all(stream, progress.see_order(name, record.get(name)))
+        if progress.key is not None:
+            self._break_all(stream, progress.see_value(record.get(progress.key)))
 
     def _bookmarks(self, state: Any) -> None:
         self._state = state
         for stream, progress in self._streams.items():
-            if progress.key is None:
-                continue
-            bookmark = bookmark_of(state, stream, progress.key)
-            if is_after(progress.bookmark, bookmark) or (bookmark is None and progress.bookmark is not None):
-                self._break(stream, "back", f"the bookmark goes back from {progress.bookmark!r} to {bookmark!r}")
-            progress.bookmark = bookmark
+            if progress.key is not None:
+                self._break_all(stream, progress.see_bookmark(bookmark_of(state, stream, progress.key)))
+
+    def _break_all(self, stream: str, broken: Iterable[tuple[str, str]]) -> None:
+        for rule, reason in broken:
+            self._break(stream, rule, reason)
 
     def _break(self, stream: str, rule: str, reason: str) -> None:
         if (stream, rule) not in self._broken:

@@ -99,7 +99,6 @@ def run_until_empty(
         engine.stop()
 
     timer = threading.Timer(timeout, end)
-    timer.daemon = True
     timer.start()
     try:
         counts = engine.run(until_empty=True)

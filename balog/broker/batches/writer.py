@@ -283,14 +283,10 @@ class BatchWriter:
 
     def _name(self, open: _Open, url: str) -> Iterator[bytes]:
         like = open.form.like
-        options: dict[str, Any] = {}
-        if like.format == "csv":
-            default = CsvOptions()._asdict()
-            options = {name: value for name, value in open.form.csv._asdict().items() if value != default[name]}
         batch = msgspec.structs.replace(
             like,
             files=[url],
-            options=options,
+            options=msgspec.to_builtins(open.form.csv) if like.format == "csv" else {},
             size=open.file.writer.count,
             is_exact=True,
             version=open.version,

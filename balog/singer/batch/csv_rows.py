@@ -9,15 +9,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
-from typing import IO, Any, NamedTuple
+from typing import IO, Annotated, Any, NamedTuple
 
 import msgspec
+from msgspec import Meta, Struct
 
+from balog.common.errors import split_refusal
 from balog.singer.batch.columns import Column, Shape, columns_of
 from balog.singer.batch.dialects import BatchError
-from balog.singer.batch.rows import MAX_ROW_BYTES, DoesNotFit, fields_of, split_lines
+from balog.singer.batch.rows import MAX_ROW_BYTES, DoesNotFit, RowWriter, fields_of, split_lines
 
-_NAMES = {"delimiter": 0, "quote_char": 1, "escape_char": 2, "header": 3, "null": 4}
+_Char = Annotated[str, Meta(max_length=1, pattern=r"^[^\r\n]$")]
 _INTEGER = re.compile(r"[+-]?[0-9]{1,1000}")
 _JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]{1,400}\.?[0-9]{0,400}|\.[0-9]{1,400})(?:[eE][+-]?[0-9]{1,4})?")
@@ -28,7 +30,7 @@ _decode = msgspec.json.Decoder().decode
 _decode_text = msgspec.json.Decoder(str).decode
 
 
-class CsvOptions(NamedTuple):
+class CsvOptions(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The options of a CSV file, named as in the proposal's ``format.options``.
 
     Attributes:
@@ -39,9 +41,9 @@ class CsvOptions(NamedTuple):
         null: what null looks like, without quotes.
     """
 
-    delimiter: str = ","
-    quote_char: str = '"'
-    escape_char: str | None = None
+    delimiter: _Char = ","
+    quote_char: _Char = '"'
+    escape_char: _Char | None = None
     header: bool = True
     null: str = ""
 
@@ -52,17 +54,14 @@ def csv_options(options: Mapping[str, Any]) -> CsvOptions:
     Raises:
         BatchError: one that is not known, or not what it should be.
     """
-    for name, value in options.items():
-        if name not in _NAMES:
-            raise BatchError(f"the CSV option {name[:50]!r} is not known; there are {', '.join(_NAMES)}")
-        is_char = isinstance(value, str) and len(value) == 1 and value not in "\r\n"
-        fits = {"header": isinstance(value, bool), "null": isinstance(value, str)}.get(name, is_char)
-        if not fits and not (name == "escape_char" and value is None):
-            raise BatchError(f"the CSV option {name} is neither a character, nor true or false where that is asked")
-    read = CsvOptions(**options)
-    special = [char for char in (read.delimiter, read.quote_char, read.escape_char) if char is not None]
+    try:
+        read = msgspec.convert(dict(options), CsvOptions)
+    except msgspec.ValidationError as error:
+        reason, path = split_refusal(error)
+        raise BatchError(f"the CSV options are not valid: {path}: {reason}") from None
     if read.escape_char == read.quote_char:  # the same as a doubled quote
-        return read._replace(escape_char=None)
+        return msgspec.structs.replace(read, escape_char=None)
+    special = [char for char in (read.delimiter, read.quote_char, read.escape_char) if char is not None]
     if len(set(special)) != len(special):
         raise BatchError("the CSV options delimiter, quote_char and escape_char have to be different characters")
     return read
@@ -252,35 +251,29 @@ _PARSERS: dict[str, Callable[[str], bytes | None]] = {
 }
 
 
-class CsvWriter:
+class CsvWriter(RowWriter):
     """See ``RowWriter``. Texts are quoted, nested values are quoted JSON, other values are unquoted."""
 
-    def __init__(self, file: IO[bytes], options: CsvOptions, shape: Shape) -> None:
-        self._file = file
+    def __init__(self, file: IO[bytes], compression: str, options: CsvOptions, shape: Shape) -> None:
+        super().__init__(file, compression)
         self._options = options
         self._shape = shape
         self._columns: list[str] = []
         self._has_begun = False
-        self.count = 0
-        self.size = 0
 
-    def write(self, row: bytes) -> None:
-        """See ``RowWriter``."""
+    def _write(self, row: bytes) -> None:
         values = fields_of(row)
         if self._shape.learn(values) and self._has_begun:
             raise DoesNotFit
-        if not self._has_begun:
-            self._begin()
+        self._begin()
         self._file.write(self._join([self._text(values.get(name)) for name in self._columns]))
-        self.count += 1
-        self.size += len(row)
 
-    def finish(self) -> None:
-        """See ``RowWriter``."""
-        if not self._has_begun:
-            self._begin()
+    def _write_rest(self) -> None:
+        self._begin()
 
     def _begin(self) -> None:
+        if self._has_begun:
+            return
         self._columns = list(self._shape.columns)
         self._has_begun = True
         if self._options.header and self._columns:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 from balog.singer.batch.columns import Shape
-from balog.singer.batch.compression import Limits, compress, decompress
+from balog.singer.batch.compression import Limits, decompress
 from balog.singer.batch.csv_rows import CsvOptions, CsvWriter, csv_options, read_csv
 from balog.singer.batch.dialects import BatchError, BatchManifest
 from balog.singer.batch.parquet_rows import ParquetWriter, read_parquet
@@ -71,33 +71,4 @@ def writer(file: IO[bytes], format: str, compression: str, options: CsvOptions, 
     """
     if format == "parquet":
         return ParquetWriter(file, compression, shape)
-    packed = file if compression == "none" else compress(file, compression)
-    inner = CsvWriter(packed, options, shape) if format == "csv" else JsonlWriter(packed)
-    return inner if packed is file else _Packed(inner, packed)
-
-
-class _Packed:
-    """A writer whose file is compressed on the way."""
-
-    def __init__(self, inner: RowWriter, packed: IO[bytes]) -> None:
-        self._inner = inner
-        self._packed = packed
-
-    def write(self, row: bytes) -> None:
-        """See ``RowWriter``."""
-        self._inner.write(row)
-
-    @property
-    def count(self) -> int:
-        """Rows written."""
-        return self._inner.count
-
-    @property
-    def size(self) -> int:
-        """Bytes of the rows written, as JSON."""
-        return self._inner.size
-
-    def finish(self) -> None:
-        """Write the rest, and end the compressed stream."""
-        with self._packed:
-            self._inner.finish()
+    return CsvWriter(file, compression, options, shape) if format == "csv" else JsonlWriter(file, compression)

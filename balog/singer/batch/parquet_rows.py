@@ -15,7 +15,7 @@ from balog.singer.batch.compression import Limits
 from balog.singer.batch.dialects import BatchError
 from balog.singer.batch.parquet_types import ParquetType, field_of, parquet_type_of
 from balog.singer.batch.parquet_values import Describe, is_json, values_of
-from balog.singer.batch.rows import MAX_ROW_BYTES, DoesNotFit, as_text
+from balog.singer.batch.rows import MAX_ROW_BYTES, DoesNotFit, RowWriter, as_text
 
 _ROW_GROUP_BYTES = 8 << 20
 _CHUNK_ROWS = 1000
@@ -91,26 +91,23 @@ def _rows(batch: Any, described: list[Describe]) -> Iterator[bytes]:
         yield encoded
 
 
-class ParquetWriter:
+class ParquetWriter(RowWriter):
     """See ``RowWriter``. Rows are held until a row group of about 8 MiB is full."""
 
     def __init__(self, file: IO[bytes], compression: str, shape: Shape) -> None:
+        super().__init__(file)
         self._pyarrow, self._parquet = _pyarrow()
-        self._file = file
         self._compression = compression
         self._shape = shape
         self._kinds: dict[str, ParquetType] = {}
         self._schema: Any = None
         self._writer: Any = None
-        self._held: dict[str, list[Any]] = {}
-        self._held_rows = self._held_bytes = 0
+        self._held: list[dict[str, Any]] = []
+        self._held_bytes = 0
         self._batches: list[Any] = []
         self._batch_bytes = 0
-        self.count = 0
-        self.size = 0
 
-    def write(self, row: bytes) -> None:
-        """See ``RowWriter``."""
+    def _write(self, row: bytes) -> None:
         values = _values_in(row)
         if self._shape.learn(values) and self._schema is not None:
             raise DoesNotFit
@@ -121,19 +118,14 @@ class ParquetWriter:
             if self.count:
                 raise DoesNotFit
             self._begin()  # no row is written yet, so the file can still change its columns
-            self.write(row)
+            self._write(row)
             return
-        for name, column in self._held.items():
-            column.append(converted.get(name))
-        self._held_rows += 1
+        self._held.append(converted)
         self._held_bytes += len(row)
-        self.count += 1
-        self.size += len(row)
-        if self._held_rows >= _CHUNK_ROWS or self._held_bytes >= _CHUNK_BYTES:
+        if len(self._held) >= _CHUNK_ROWS or self._held_bytes >= _CHUNK_BYTES:
             self._collect()
 
-    def finish(self) -> None:
-        """See ``RowWriter``."""
+    def _write_rest(self) -> None:
         if self._schema is None:
             self._begin()
         self._collect()
@@ -156,18 +148,15 @@ class ParquetWriter:
             name: parquet_type_of(column, self._shape.widened.get(name)) for name, column in self._shape.columns.items()
         }
         self._schema = self._pyarrow.schema([field_of(name, kind) for name, kind in self._kinds.items()])
-        self._held = {name: [] for name in self._kinds}
 
     def _collect(self) -> None:
         """Convert the rows to Arrow data, which takes a tenth of their memory."""
-        if not self._held_rows:
+        if not self._held:
             return
-        arrays = [self._pyarrow.array(self._held[field.name], field.type) for field in self._schema]
-        batch = self._pyarrow.RecordBatch.from_arrays(arrays, schema=self._schema)
+        batch = self._pyarrow.RecordBatch.from_pylist(self._held, self._schema)
         self._batches.append(batch)
         self._batch_bytes += batch.nbytes
-        self._held = {name: [] for name in self._kinds}
-        self._held_rows = self._held_bytes = 0
+        self._held, self._held_bytes = [], 0
         if self._batch_bytes >= _ROW_GROUP_BYTES:
             self._write_group()
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator
-from typing import IO, Protocol
+from contextlib import nullcontext
+from typing import IO
 
 import msgspec
 from msgspec import Raw
 
+from balog.singer.batch.compression import compress
 from balog.singer.batch.dialects import BatchError
 
 
@@ -28,24 +31,6 @@ def read_jsonl(blocks: Iterable[bytes]) -> Iterator[bytes]:
         yield row
 
 
-class JsonlWriter:
-    """See ``RowWriter``."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-        self.count = 0
-        self.size = 0
-
-    def write(self, row: bytes) -> None:
-        """See ``RowWriter``."""
-        self._file.write(row + b"\n")
-        self.count += 1
-        self.size += len(row) + 1
-
-    def finish(self) -> None:
-        """See ``RowWriter``."""
-
-
 MAX_ROW_BYTES = 16 << 20
 """The longest row that is read, and so the memory that one needs."""
 
@@ -59,16 +44,25 @@ class DoesNotFit(Exception):
     """
 
 
-class RowWriter(Protocol):
-    """Writes rows into one file."""
+class RowWriter(ABC):
+    """Writes rows into one file.
 
-    @property
-    def count(self) -> int:
-        """Rows written."""
+    Args:
+        file: the file; it stays open.
+        compression: ``none``, ``gzip`` or ``zstd``.
 
-    @property
-    def size(self) -> int:
-        """Bytes of the rows written, as JSON."""
+    Attributes:
+        count: rows written.
+        size: bytes of the rows written, as JSON.
+
+    Raises:
+        MissingExtraError: zstd, and zstandard is not installed.
+    """
+
+    def __init__(self, file: IO[bytes], compression: str = "none") -> None:
+        self._compressed = None if compression == "none" else compress(file, compression)
+        self._file = self._compressed or file
+        self.count = self.size = 0
 
     def write(self, row: bytes) -> None:
         """Write a row.
@@ -77,9 +71,27 @@ class RowWriter(Protocol):
             DoesNotFit: nothing was written; finish this file and begin another.
             BatchError: not a row that this format can hold.
         """
+        self._write(row)
+        self.count += 1
+        self.size += len(row)
 
     def finish(self) -> None:
-        """Write the rest; the file stays open."""
+        """Write the rest, and end the compressed stream."""
+        with self._compressed or nullcontext():
+            self._write_rest()
+
+    @abstractmethod
+    def _write(self, row: bytes) -> None: ...
+
+    def _write_rest(self) -> None:  # noqa: B027
+        """Write what is held."""
+
+
+class JsonlWriter(RowWriter):
+    """See ``RowWriter``."""
+
+    def _write(self, row: bytes) -> None:
+        self._file.write(row + b"\n")
 
 
 def split_lines(blocks: Iterable[bytes]) -> Iterator[bytes]:

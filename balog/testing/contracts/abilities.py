@@ -8,11 +8,15 @@ from typing import TypeVar
 Test = TypeVar("Test", bound=Callable[..., None])
 
 
+_NEEDS: dict[object, tuple[str, bool]] = {}
+"""The ability that each marked test needs, and its value."""
+
+
 def needs(ability: str, value: bool = True) -> Callable[[Test], Test]:
     """Keep a test only in classes whose attribute ``ability`` has this value."""
 
     def mark(test: Test) -> Test:
-        test.needs = (ability, value)  # type: ignore[attr-defined]
+        _NEEDS[test] = ability, value
         return test
 
     return mark
@@ -22,9 +26,11 @@ class AbilityTests:
     """Base of the contracts: removes tests of abilities that a subclass lacks, because a skip would need a reason."""
 
     def __init_subclass__(cls) -> None:
-        marked = {name for base in cls.__mro__ for name, test in vars(base).items() if hasattr(test, "needs")}
+        marked = {
+            name for base in cls.__mro__ for name, test in vars(base).items() if callable(test) and test in _NEEDS
+        }
         for name in sorted(marked - set(vars(cls))):  # workers of pytest-xdist must agree on the order
             test = next(vars(base)[name] for base in cls.__mro__ if vars(base).get(name) is not None)
-            ability, value = getattr(test, "needs", ("", None))
-            if ability:
+            if test in _NEEDS:
+                ability, value = _NEEDS[test]
                 setattr(cls, name, test if getattr(cls, ability) == value else None)
