@@ -8,7 +8,7 @@ import msgspec
 
 from balog.registry.listing import UnknownTypeError, UnknownVersionError
 from balog.registry.registry import Registry
-from balog.registry.schema import PayloadValidator, SchemaViolation
+from balog.registry.schema import SchemaViolation
 
 
 class _Head(msgspec.Struct):
@@ -26,17 +26,10 @@ class PayloadCheck:
         registry: the types. A payload without a version is validated against the latest version.
         type: the type of payloads that declare none. Payloads that declare another type are rejected.
         version: the version for all payloads, whatever they declare.
-        validator: the validator for all payloads, whatever they declare.
     """
 
-    def __init__(
-        self,
-        registry: Registry,
-        type: str | None = None,
-        version: str | None = None,
-        validator: PayloadValidator | None = None,
-    ) -> None:
-        self._registry, self._type, self._version, self._validator = registry, type, version, validator
+    def __init__(self, registry: Registry, type: str | None = None, version: str | None = None) -> None:
+        self._registry, self._type, self._version = registry, type, version
 
     def check(self, payload: bytes) -> list[SchemaViolation]:
         """Return every violation of a payload, which is a JSON object.
@@ -44,8 +37,6 @@ class PayloadCheck:
         Raises:
             InvalidSchemaError, MissingExtraError, StorageError: see ``Registry.validator``.
         """
-        if self._validator is not None:
-            return self._validator.check(payload)
         head = _head.decode(payload)
         name = self._type if head.cls_type is None else head.cls_type
         version = self._version if self._version is not None or head.version is None else head.version
@@ -53,9 +44,7 @@ class PayloadCheck:
             return [SchemaViolation("$", "'cls_type' is missing")]
         if not isinstance(name, str) or (self._type is not None and name != self._type):
             return [
-                SchemaViolation(
-                    "$.cls_type", f"expected '{self._type}'" if self._type is not None else "expected string"
-                )
+                SchemaViolation("$.cls_type", "expected string" if self._type is None else f"expected '{self._type}'")
             ]
         if version is not None and not isinstance(version, str):
             return [SchemaViolation("$.version", "expected string")]

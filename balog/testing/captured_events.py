@@ -23,8 +23,14 @@ _MAX_NEAREST = 3
 _MAX_WIDTH = 300
 _MISSING = object()
 
-Criterion = tuple[str, Any, Callable[[Event], Any], Callable[[Any, Any], bool]]
-"""The name, the wanted value, a function that reads it from an event, and a comparison of wanted and found."""
+_ATTRIBUTES: dict[str, Callable[[Event], Any]] = {
+    "channel": lambda event: event.header.channel,
+    "level": lambda event: event.level,
+    "cls_type": lambda event: event.cls_type,
+    "payload": lambda event: event.payload,
+    "context": lambda event: event.header.context,
+}
+"""The criteria that are not fields, and how to read them from an event."""
 
 
 class Events(list[Event]):
@@ -55,7 +61,7 @@ class Events(list[Event]):
     def find(self, **criteria: Any) -> Events:
         """Return the events that meet all criteria, possibly none."""
         wanted = _criteria(criteria)
-        return Events(event for event in self if all(_holds(criterion, event) for criterion in wanted))
+        return Events(event for event in self if all(_holds(event, *criterion) for criterion in wanted.items()))
 
     def one(self, **criteria: Any) -> Event:
         """Return the one event that meets all criteria.
@@ -78,7 +84,7 @@ class Events(list[Event]):
             return events
         wanted = _criteria(criteria)
         number = "an event" if times is None else f"{times} events" if times != 1 else "one event"
-        lines = [f"expected {number} with", *(f"    {_line(criterion[0], criterion[1])}" for criterion in wanted)]
+        lines = [f"expected {number} with", *_listed(wanted)]
         if events:
             lines += [f"found {len(events)}:", *events._shown()]
         else:
@@ -99,21 +105,20 @@ class Events(list[Event]):
         events = Events(event for event in self.find(**criteria) if LEVELS[event.level or "INFO"] >= floor)
         if events:
             lines = [f"expected no event of {_level(level)} or above"]
-            lines += ["with", *(f"    {_line(term[0], term[1])}" for term in _criteria(criteria))] if criteria else []
+            lines += ["with", *_listed(_criteria(criteria))] if criteria else []
             raise AssertionError("\n".join([*lines, f"found {len(events)}:", *events._shown()]))
 
-    def _nearest(self, wanted: list[Criterion]) -> list[str]:
+    def _nearest(self, wanted: dict[str, Any]) -> list[str]:
         """Show what differs, ``-`` as wanted and ``+`` as logged, for the events that meet the most criteria."""
-        ranked = sorted(self, key=lambda event: -sum(_holds(criterion, event) for criterion in wanted))[:_MAX_NEAREST]
+        ranked = sorted(self, key=lambda event: -sum(_holds(event, *each) for each in wanted.items()))[:_MAX_NEAREST]
         lines: list[str] = []
         for event in ranked:
             lines.append(f"near: {_summary(event)}")
-            for criterion in wanted:
-                name, value, get, _ = criterion
-                if _holds(criterion, event):
+            for name, value in wanted.items():
+                if _holds(event, name, value):
                     lines.append(f"    {_line(name, value)}")
                 else:
-                    lines += [f"  - {_line(name, value)}", f"  + {_line(name, get(event))}"]
+                    lines += [f"  - {_line(name, value)}", f"  + {_line(name, _value_of(event, name))}"]
         return lines
 
     def _shown(self) -> list[str]:
@@ -167,18 +172,10 @@ def _level(name: str) -> str:
     return level
 
 
-def _criteria(given: Mapping[str, Any]) -> list[Criterion]:
-    criteria: list[Criterion] = []
-    for name, value in given.items():
-        if value is None and name in _CRITERIA:
-            continue
-        if name == "level":
-            criteria.append((name, _level(value), lambda event: event.level, _equal))
-        elif name in _CRITERIA:
-            criteria.append((name, value, *_CRITERIA[name]))
-        else:
-            criteria.append((name, value, lambda event, key=name: _field(event, key), _equal))  # type: ignore[misc]
-    return criteria
+def _criteria(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the wanted values by their names, without criteria that are None."""
+    wanted = {name: value for name, value in given.items() if value is not None or name not in _ATTRIBUTES}
+    return {name: _level(value) if name == "level" else value for name, value in wanted.items()}
 
 
 def _equal(wanted: Any, actual: Any) -> bool:
@@ -195,26 +192,24 @@ def _contains(wanted: Any, actual: Any) -> bool:
     )
 
 
-_CRITERIA: dict[str, tuple[Callable[[Event], Any], Callable[[Any, Any], bool]]] = {
-    "channel": (lambda event: event.header.channel, lambda wanted, actual: fnmatchcase(actual, wanted)),
-    "level": (lambda event: event.level, _equal),
-    "cls_type": (lambda event: event.cls_type, _equal),
-    "payload": (lambda event: event.payload, _contains),
-    "context": (lambda event: event.header.context, _contains),
-}
+def _value_of(event: Event, name: str) -> Any:
+    if name in _ATTRIBUTES:
+        return _ATTRIBUTES[name](event)
+    if name in event.payload:
+        return event.payload[name]
+    fields = event.payload.get("fields") if event.cls_type == "log" else None
+    return fields.get(name, _MISSING) if isinstance(fields, dict) else _MISSING
 
 
-def _field(event: Event, key: str) -> Any:
-    payload = event.payload
-    if key in payload:
-        return payload[key]
-    fields = payload.get("fields") if event.cls_type == "log" else None
-    return fields.get(key, _MISSING) if isinstance(fields, dict) else _MISSING
+def _holds(event: Event, name: str, wanted: Any) -> bool:
+    actual = _value_of(event, name)
+    if name == "channel":
+        return fnmatchcase(actual, wanted)
+    return _contains(wanted, actual) if name in ("payload", "context") else _equal(wanted, actual)
 
 
-def _holds(criterion: Criterion, event: Event) -> bool:
-    _, wanted, get, compare = criterion
-    return compare(wanted, get(event))
+def _listed(wanted: Mapping[str, Any]) -> list[str]:
+    return [f"    {_line(name, value)}" for name, value in wanted.items()]
 
 
 def _line(name: str, value: Any) -> str:

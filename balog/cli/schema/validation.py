@@ -58,7 +58,7 @@ def validate(
             registry.get(type, version)  # reports a wrong name once instead of for each line
         elif version is not None and type is None:
             raise ConfigError("--version needs --type")
-        check = PayloadCheck(registry, type, version, validator)
+        check = validator or PayloadCheck(registry, type, version)
         for file in files:
             name = options.name_of(file)
             try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import IO, Any
@@ -15,7 +14,7 @@ from balog.singer.batch.compression import Limits
 from balog.singer.batch.dialects import BatchError
 from balog.singer.batch.parquet_types import ParquetType, field_of, parquet_type_of
 from balog.singer.batch.parquet_values import Describe, is_json, values_of
-from balog.singer.batch.rows import MAX_ROW_BYTES, DoesNotFit, RowWriter, as_text
+from balog.singer.batch.rows import MAX_ROW_BYTES, DoesNotFit, RowWriter, lenient_object
 
 _ROW_GROUP_BYTES = 8 << 20
 _CHUNK_ROWS = 1000
@@ -179,14 +178,13 @@ def _values_in(row: bytes) -> dict[str, Any]:
     try:
         return _decode(row)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        pass
-    try:
-        values = json.loads(as_text(row), parse_float=Decimal, parse_constant=lambda _: None)
-        _encode(values)
-    except (ValueError, RecursionError, UnicodeEncodeError):
-        raise BatchError("a row is not JSON that Parquet can hold") from None
-    if not isinstance(values, dict):
+        values = lenient_object(row, parse_float=Decimal, parse_constant=lambda _: None)
+    if values is None:
         raise BatchError("a row is not a JSON object")
+    try:
+        _encode(values)
+    except (RecursionError, UnicodeEncodeError):
+        raise BatchError("a row is not JSON that Parquet can hold") from None
     return values
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import math
 from collections.abc import Callable
-from decimal import Decimal
 from typing import Any, NamedTuple
 
 import msgspec
@@ -68,24 +67,21 @@ def _plain(array: Any, type: Any, described: Describe) -> list[Any]:
     import pyarrow
     from pyarrow import types
 
-    make: Callable[[Any], Any] | None
     as_it_is = (types.is_boolean, types.is_integer, types.is_null, types.is_string, types.is_large_string)
-    if any(fits(type) for fits in as_it_is):
-        make = None
-    elif types.is_floating(type):
+    make: Callable[[Any], Any] | None = None
+    if types.is_floating(type):
         make = _finite
     elif types.is_decimal(type):
-        is_text = described.column is not None and described.column.type == "string"
-        make = _decimal_text if is_text else None
+        make = "{:f}".format if described.column is not None and described.column.type == "string" else None
     elif types.is_timestamp(type) or types.is_date(type) or types.is_time(type):
         return _times(array, type)
     elif types.is_duration(type):
-        array, make = array.cast(pyarrow.int64()), None
+        array = array.cast(pyarrow.int64())
     elif types.is_binary(type) or types.is_large_binary(type) or types.is_fixed_size_binary(type):
         make = _bytes(described)
     elif types.is_map(type):
         make = _map
-    else:
+    elif not any(fits(type) for fits in as_it_is):
         raise BatchError(f"column {described.name}: JSON has nothing for Parquet's {type}")
     values: list[Any] = array.to_pylist()
     return values if make is None else [None if value is None else make(value) for value in values]
@@ -129,10 +125,6 @@ def _json(text: str, name: str) -> Raw:
 
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
-
-
-def _decimal_text(value: Decimal) -> str:
-    return format(value, "f")
 
 
 def _times(array: Any, type: Any) -> list[str | None]:

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
-from typing import IO
+from typing import IO, Any
 
 import msgspec
 from msgspec import Raw
@@ -118,15 +118,19 @@ def split_lines(blocks: Iterable[bytes]) -> Iterator[bytes]:
         yield b"".join(pieces)
 
 
-def as_text(row: bytes) -> str:
-    """Return a row's text for Python's JSON reader, which accepts half a surrogate pair.
+def lenient_object(row: bytes, **options: Any) -> dict[str, Any] | None:
+    """Decode a JSON object with Python's reader, which accepts ``NaN`` and half a surrogate pair; None for other rows.
 
     Given bytes, that reader would also accept a byte order mark and UTF-16.
 
-    Raises:
-        UnicodeDecodeError: the row is not UTF-8.
+    Args:
+        options: of ``json.loads``.
     """
-    return row.decode("utf-8", "surrogatepass")
+    try:
+        document = json.loads(row.decode("utf-8", "surrogatepass"), **options)
+    except (ValueError, RecursionError):
+        return None
+    return document if isinstance(document, dict) else None
 
 
 def is_object(text: bytes) -> bool:
@@ -135,11 +139,7 @@ def is_object(text: bytes) -> bool:
         _decode_object(text)
         return text.isascii() or bool(text.decode())
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        pass
-    try:
-        return isinstance(json.loads(as_text(text)), dict)
-    except (ValueError, RecursionError):
-        return False
+        return lenient_object(text) is not None
 
 
 def fields_of(row: bytes) -> dict[str, bytes]:
@@ -151,11 +151,7 @@ def fields_of(row: bytes) -> dict[str, bytes]:
     try:
         return {name: bytes(value) for name, value in _decode_object(row).items()}
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        pass
-    try:
-        members = json.loads(as_text(row))
-    except (ValueError, RecursionError):
-        members = None
-    if not isinstance(members, dict):
+        members = lenient_object(row)
+    if members is None:
         raise BatchError("a row is not a JSON object")
     return {name: json.dumps(value).encode() for name, value in members.items()}

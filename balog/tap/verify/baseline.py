@@ -79,14 +79,12 @@ def baseline_of(tap: str, failed: Sequence[RuleResult]) -> Baseline:
 
 def compare(results: Sequence[RuleResult], failed: Sequence[RuleResult], baseline: Baseline) -> BaselineComparison:
     """Return which failed results are new, which are known, and which findings of the baseline are gone."""
-    known = {finding.fingerprint for finding in baseline.findings}
-    prints = [(result, fingerprint(result)) for result in failed]
+    known, repeated = {finding.fingerprint for finding in baseline.findings}, set(map(fingerprint, failed))
     judged = {result.rule.id for result in results if result.outcome != "skipped"}
-    fingerprints = {print_ for _, print_ in prints}
     return BaselineComparison(
-        new=[result for result, print_ in prints if print_ not in known],
-        known=[result for result, print_ in prints if print_ in known],
-        gone=[each for each in baseline.findings if each.rule in judged and each.fingerprint not in fingerprints],
+        new=[result for result in failed if fingerprint(result) not in known],
+        known=[result for result in failed if fingerprint(result) in known],
+        gone=[each for each in baseline.findings if each.rule in judged and each.fingerprint not in repeated],
     )
 
 

@@ -138,17 +138,19 @@ def method_of(entry: Document) -> Any:
     return root.get("replication-method", root.get("forced-replication-method", entry.get("replication_method")))
 
 
+def valid_keys_of(entry: Document) -> list[Any]:
+    """Return the replication keys that users can choose from."""
+    valid = metadata_of(entry).get((), {}).get("valid-replication-keys")
+    return valid if isinstance(valid, list) else []
+
+
 def replication_key_of(entry: Document) -> str:
     """Return the replication key; "" if the catalog has none or the method does not use one."""
     if method_of(entry) in ("FULL_TABLE", "LOG_BASED"):
         return ""
-    root = metadata_of(entry).get((), {})
-    valid = root.get("valid-replication-keys")
-    valid = valid if isinstance(valid, list) and len(valid) == 1 else [None]
-    for key in (root.get("replication-key"), entry.get("replication_key"), valid[0]):
-        if isinstance(key, str):
-            return key
-    return ""
+    valid = valid_keys_of(entry)
+    keys = [metadata_of(entry).get((), {}).get("replication-key"), entry.get("replication_key")]
+    return next((key for key in (*keys, *(valid if len(valid) == 1 else ())) if isinstance(key, str)), "")
 
 
 def is_selected(entry: Document) -> bool:
@@ -180,8 +182,7 @@ def select(
         root["selected"] = wanted
         given = (root.get("forced-replication-method"), entry.get("replication_method"), root.get("replication-method"))
         if wanted and not any(given):  # as database taps leave it to users
-            valid = root.get("valid-replication-keys")
-            key = replication_key_of(entry) or (valid[0] if isinstance(valid, list) and valid else "")
+            key = replication_key_of(entry) or next(iter(valid_keys_of(entry)), "")
             root["replication-method"] = "INCREMENTAL" if key else "FULL_TABLE"
             if key:
                 root.setdefault("replication-key", key)
@@ -222,10 +223,6 @@ def _select_in_schema(entry: Document, wanted: bool, *without: str | None) -> No
 
 def spare_property(entry: Document) -> str:
     """Return a property that can be deselected: not automatic, no key and no replication key; "" if none can."""
-    root = metadata_of(entry).get((), {})
-    valid = root.get("valid-replication-keys")
-    needed = {*key_properties_of(entry), replication_key_of(entry), *(valid if isinstance(valid, list) else ())}
-    for name in reversed(properties_of(entry)):
-        if name not in needed and (inclusion_of(entry, name) or "available") == "available":
-            return str(name)
-    return ""
+    needed = {*key_properties_of(entry), replication_key_of(entry), *valid_keys_of(entry)}
+    names = (name for name in reversed(properties_of(entry)) if name not in needed)
+    return next((name for name in names if (inclusion_of(entry, name) or "available") == "available"), "")

@@ -165,11 +165,6 @@ class Leaks:
         self._redactor = Redactor()
         self.found: dict[tuple[str, str], int] = {}
 
-    @property
-    def keys(self) -> list[str]:
-        """The paths of the secrets."""
-        return sorted(self.secrets)
-
     def search_line(self, line: bytes | bytearray, output: str, number: int) -> None:
         """Search a line of an output."""
         for form, path in self._forms.items():

@@ -16,6 +16,7 @@ from balog.tap.verify.baseline import BaselineComparison
 from balog.tap.verify.results import GROUPS, RuleResult
 from balog.tap.verify.rules.state import advance_of
 from balog.tap.verify.runs import SyncRun
+from balog.tap.verify.synced_stream import SyncedStream
 from balog.tap.verify.trials import Trials
 from balog.ui.formats import span
 
@@ -145,12 +146,8 @@ def write_report(trials: Trials, findings: list[RuleResult]) -> VerifyReport:
 
 def _heaviest(findings: list[RuleResult]) -> list[RuleResult]:
     """Return the heaviest result of each rule."""
-    results: dict[str, RuleResult] = {}
-    for finding in findings:
-        before = results.get(finding.rule.id)
-        if before is None or finding.rule.weight >= before.rule.weight:
-            results[finding.rule.id] = finding
-    return list(results.values())
+    by_weight = sorted(findings, key=lambda finding: finding.rule.weight)
+    return list({finding.rule.id: finding for finding in by_weight}.values())
 
 
 def _score(findings: list[RuleResult]) -> int | None:
@@ -164,23 +161,21 @@ def _score(findings: list[RuleResult]) -> int | None:
 def _streams(trials: Trials) -> list[StreamReport]:
     main = "sync by --properties" if trials.is_older else "sync"
     sync = next((run for run in trials.made if isinstance(run, SyncRun) and run.name == main), None)
-    reports = []
-    for name, stream in sync.output.streams.items() if sync is not None else ():
-        advance = advance_of(stream) if stream.replication_key else None
-        seconds = sync.result.seconds if sync is not None else 0
-        reports.append(
-            StreamReport(
-                stream=name,
-                records=stream.records,
-                bytes=stream.bytes,
-                replication_key=stream.replication_key,
-                started_from=_plain(stream.started_from if stream.started_from is not None else stream.lowest),
-                bookmark=_plain(stream.bookmark),
-                advance=advance,
-                ratio=round(advance / seconds, 3) if advance is not None and seconds else None,
-            )
-        )
-    return reports
+    return [] if sync is None else [_stream(stream, sync.result.seconds) for stream in sync.output.streams.values()]
+
+
+def _stream(stream: SyncedStream, seconds: float) -> StreamReport:
+    advance = advance_of(stream) if stream.replication_key else None
+    return StreamReport(
+        stream=stream.name,
+        records=stream.records,
+        bytes=stream.bytes,
+        replication_key=stream.replication_key,
+        started_from=_plain(stream.started_from if stream.started_from is not None else stream.lowest),
+        bookmark=_plain(stream.bookmark),
+        advance=advance,
+        ratio=round(advance / seconds, 3) if advance is not None and seconds else None,
+    )
 
 
 def _plain(value: Any) -> str | int | float | None:

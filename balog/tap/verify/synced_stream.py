@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import Any
 
 import msgspec
@@ -22,6 +22,18 @@ _INDEX = re.compile(r"\[\d+\]")
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
+class RecordTally:
+    """A count of records, and the line of the first one; 0 if there is none."""
+
+    def __init__(self) -> None:
+        self.count = self.line = 0
+
+    def add(self, line: int) -> None:
+        """Count a record."""
+        self.count += 1
+        self.line = self.line or line
+
+
 class SyncedStream:
     """Statistics of a stream's messages. It keeps 16 bytes per record: hashes of the key and of the content.
 
@@ -32,20 +44,19 @@ class SyncedStream:
         bookmark_properties: those of the last SCHEMA; None without any.
         records: number of records; ``before_schema`` counts those before the first SCHEMA.
         bytes: total size of the record lines.
-        invalid: number of records that violate the schema, and ``first_invalid`` the first one's line. Records that
-            violate formats alone are ``ill_formatted``, from the line ``first_ill_formatted`` on.
+        invalid: records that violate the schema. Records that violate formats alone are ``ill_formatted``.
         faults: counts by place and reason; ``format_faults`` has those of formats.
-        keyless: by key property, number of records in which it is missing or null; ``keyless_at`` has the first lines.
+        keyless: by key property, records in which it is missing or null.
         properties: number of records with each property.
         undeclared_at: the line of the first record with a property that the schema does not declare.
         keys: a hash of each record's keys, or of its content without keys.
         contents: a hash of each record's content.
         replication_key: the replication key; "" when none is known.
         lowest: the smallest replication value; ``highest`` is the largest.
-        valueless: number of records without a replication value; ``valueless_at`` is the first one's line.
-        naive: number of records whose replication value is a time without an offset, from the line ``naive_at`` on.
+        valueless: records without a replication value.
+        naive: records whose replication value is a time without an offset.
         started_from: the initial bookmark; ``bookmark`` is that of the last STATE, ``latest`` the largest one.
-        lost: number of records older than the bookmark of a STATE before them; ``lost_at`` is the first one's line.
+        lost: records older than the bookmark of a STATE before them.
         ahead: number of STATEs whose bookmark is later than all records before them.
         versions: number of records by version; "none" counts those without one.
         activated: version and preceding records of each ACTIVATE_VERSION.
@@ -59,12 +70,10 @@ class SyncedStream:
         self.key_properties: list[str] = []
         self.bookmark_properties: list[str] | None = None
         self.records = self.before_schema = self.bytes = self.batches = 0
-        self.invalid = self.ill_formatted = 0
+        self.invalid, self.ill_formatted = RecordTally(), RecordTally()
         self.faults: Counter[str] = Counter()
         self.format_faults: Counter[str] = Counter()
-        self.first_invalid = self.first_ill_formatted = 0
-        self.keyless: Counter[str] = Counter()
-        self.keyless_at: dict[str, int] = {}
+        self.keyless: defaultdict[str, RecordTally] = defaultdict(RecordTally)
         self.undeclared_at = 0
         self._declared: dict[str, Any] | None = None
         self.properties: Counter[str] = Counter()
@@ -73,9 +82,9 @@ class SyncedStream:
         self.replication_key = replication_key
         self.lowest: Any = None
         self.highest: Any = None
-        self.valueless = self.valueless_at = self.naive = self.naive_at = 0
+        self.valueless, self.naive, self.lost = RecordTally(), RecordTally(), RecordTally()
         self.started_from = self.bookmark = self.latest = started_from
-        self.lost = self.lost_at = self.ahead = 0
+        self.ahead = 0
         self.versions: Counter[int | str] = Counter()
         self.activated: list[tuple[int, int]] = []
         self._validator: JsonValidator | None = None
@@ -142,8 +151,7 @@ class SyncedStream:
         values = [record.get(name) for name in self.key_properties]
         for name, value in zip(self.key_properties, values):
             if value is None:
-                self.keyless[name] += 1
-                self.keyless_at.setdefault(name, line)
+                self.keyless[name].add(line)
         return hash(_encode(values))
 
     def _validate(self, record: dict[str, Any], encoded: bytes, line: int) -> None:
@@ -161,22 +169,15 @@ class SyncedStream:
             text = f"{_INDEX.sub('[*]', fault.path)} {fault.reason}"[:_MAX_NAME]
             if text in faults or len(faults) < _MAX_FAULTS:
                 faults[text] += 1
-        if others:
-            self.invalid += 1
-            self.first_invalid = self.first_invalid or line
-        else:
-            self.ill_formatted += 1
-            self.first_ill_formatted = self.first_ill_formatted or line
+        (self.invalid if others else self.ill_formatted).add(line)
 
     def _replicate(self, record: dict[str, Any], line: int) -> None:
         value = record.get(self.replication_key)
         if value is None:
-            self.valueless += 1
-            self.valueless_at = self.valueless_at or line
+            self.valueless.add(line)
             return
         if is_naive(value):
-            self.naive += 1
-            self.naive_at = self.naive_at or line
+            self.naive.add(line)
         if self.highest is None:
             self.lowest = self.highest = value
         elif is_after(value, self.highest):
@@ -184,8 +185,7 @@ class SyncedStream:
         elif is_after(self.lowest, value):
             self.lowest = value
         if self.bookmark != self.started_from and is_after(self.bookmark, value):
-            self.lost += 1
-            self.lost_at = self.lost_at or line
+            self.lost.add(line)
 
 
 def validator_for(schema: dict[str, Any]) -> JsonValidator:

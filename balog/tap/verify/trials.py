@@ -238,7 +238,7 @@ class Trials:
         kept = {
             key: value
             for key, value in self.config.items()
-            if any(path == f"$.{key}" or path.startswith((f"$.{key}.", f"$.{key}[")) for path in self.leaks.keys)
+            if any(path == f"$.{key}" or path.startswith((f"$.{key}.", f"$.{key}[")) for path in self.leaks.secrets)
         }
         return self._sync("bare config", self.catalog, config=self.runner.write("config.json", json.dumps(kept)))
 

@@ -101,12 +101,8 @@ class SinkContract(AbilityTests):
     # -- delivery
 
     def test_every_event_arrives(self, peer: SinkPeer) -> None:
-        sink = peer.config.build()
         batches = [_deliveries(peer, range(3)), _deliveries(peer, range(3, 503)), _deliveries(peer, [503])]
-        sink.open()
-        for batch in batches:
-            sink.write(batch)
-        sink.close()
+        _deliver(peer.config.build(), *batches)
         assert peer.arrived() == peer.expected([delivery for batch in batches for delivery in batch])
 
     def test_unusual_events_arrive(self, peer: SinkPeer) -> None:
@@ -116,9 +112,7 @@ class SinkContract(AbilityTests):
             *_deliveries(peer, [1], timestamp=datetime(2999, 1, 1, tzinfo=timezone.utc)),
             *_deliveries(peer, [2], context={"fqdn": "größe", "text": "ü" * 500_000, "nul": "\0", "deep": {"a": [1]}}),
         ]
-        sink = peer.config.build()
-        _open_and_write(sink, batch)
-        sink.close()
+        _deliver(peer.config.build(), batch)
         assert peer.arrived() == peer.expected(batch)
 
     def test_any_event_is_written_or_rejected_alone(self, peer: SinkPeer) -> None:
@@ -142,8 +136,7 @@ class SinkContract(AbilityTests):
     def test_without_events_nothing_is_written(self, peer: SinkPeer) -> None:
         sink = peer.config.build()
         assert list(peer.traces()) == []
-        sink.open()
-        sink.close()
+        _deliver(sink)
         assert list(peer.traces()) == []
 
     # -- errors
@@ -168,8 +161,7 @@ class SinkContract(AbilityTests):
         peer.fail()
         _failure(sink, batch)
         peer.mend()
-        _open_and_write(sink, batch)
-        sink.close()
+        _deliver(sink, batch)
         assert peer.arrived() == peer.expected(batch)
 
     def test_closing_after_a_failure_does_not_raise(self, peer: SinkPeer) -> None:
@@ -226,6 +218,13 @@ def _deliveries(peer: SinkPeer, numbers: Iterable[int], **changes: Any) -> list[
 def _open_and_write(sink: Sink, batch: Sequence[Delivery]) -> None:
     sink.open()
     sink.write(batch)
+
+
+def _deliver(sink: Sink, *batches: Sequence[Delivery]) -> None:
+    sink.open()
+    for batch in batches:
+        sink.write(batch)
+    sink.close()
 
 
 def _failure(sink: Sink, batch: list[Delivery]) -> SinkError:

@@ -19,9 +19,10 @@ from balog.tap.verify.catalogs import (
     name_of,
     properties_of,
     replication_key_of,
+    valid_keys_of,
 )
 from balog.tap.verify.rules.registration import RuleSource, Violation, check, check_each
-from balog.tap.verify.rules.subjects import catalog_entries, catalog_of
+from balog.tap.verify.rules.subjects import catalog_entries, catalog_of, first_of
 from balog.tap.verify.runs import Skip
 from balog.tap.verify.synced_stream import validator_for
 from balog.tap.verify.trials import Trials
@@ -190,7 +191,7 @@ def inclusion_is_declared(entry: Document) -> Iterator[str]:
     schema = properties_of(entry)
     without = [name for name in schema if inclusion_of(entry, name) is None]
     if without:
-        yield f"{len(without)} of {len(schema)} properties have no inclusion: {_some(without)}"
+        yield f"{len(without)} of {len(schema)} properties have no inclusion: {first_of(without)}"
 
 
 @check_each(catalog_entries, "discovery", "error", 6, RuleSource.DISCOVERY_MODE)
@@ -201,7 +202,7 @@ def keys_exist(entry: Document) -> Iterator[str]:
     """
     missing = [name for name in key_properties_of(entry) if name not in properties_of(entry)]
     if missing and isinstance(entry.get("schema"), dict):
-        yield f"the schema has no {_some(missing)}"
+        yield f"the schema has no {first_of(missing)}"
 
 
 @check_each(catalog_entries, "discovery", "warning", 3, RuleSource.DISCOVERY_MODE)
@@ -265,11 +266,11 @@ def replication_is_valid(entry: Document) -> Iterator[str]:
         method = method.get("replication-method", method)
     if method is not None and method not in _METHODS:
         yield f"the replication method is not one of {', '.join(_METHODS)}"
-    valid, key = root.get("valid-replication-keys"), entry.get("replication_key") or root.get("replication-key")
-    keys = [*(valid if isinstance(valid, list) else ()), *([key] if key else ())]
+    key = entry.get("replication_key") or root.get("replication-key")
+    keys = [*valid_keys_of(entry), *([key] if key else ())]
     missing = [str(name) for name in dict.fromkeys(map(str, keys)) if name not in schema]
     if missing and method != "LOG_BASED":
-        yield f"the schema has no {_some(missing)}, the replication key"
+        yield f"the schema has no {first_of(missing)}, the replication key"
     if method == "INCREMENTAL" and not keys:
         yield "INCREMENTAL without a replication key"
 
@@ -298,7 +299,3 @@ def discovery_selects_nothing(trials: Trials) -> Iterator[Violation]:
     for entry in entries(document):
         if any("selected" in metadata for metadata in metadata_of(entry).values()):
             yield Violation("its metadata has `selected`", name_of(entry))
-
-
-def _some(names: list[str]) -> str:
-    return ", ".join(names[:5]) + (", …" if len(names) > 5 else "")

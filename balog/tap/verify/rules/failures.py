@@ -146,7 +146,7 @@ def secrets_stay_secret(trials: Trials) -> Iterator[Violation]:
 
     Do not log the config, or requests with headers or URLs; redact errors. Rotate secrets that leaked.
     """
-    if not trials.leaks.keys:
+    if not trials.leaks.secrets:
         raise Skip("the config has no secret of 6 or more characters")
     _ = trials.sync
     if trials.command.config is not None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from balog.tap.verify.catalogs import key_properties_of
 from balog.tap.verify.output_reader import InvalidLine, OutputReader
 from balog.tap.verify.rules.registration import RuleSource, Violation, check, check_each
-from balog.tap.verify.rules.subjects import first_output, require_output, streams
+from balog.tap.verify.rules.subjects import first_of, first_output, require_output, streams
 from balog.tap.verify.runs import Skip, SyncRun
 from balog.tap.verify.synced_stream import SyncedStream
 from balog.tap.verify.trials import Trials
@@ -144,5 +144,4 @@ def versions_are_activated(trials: Trials) -> Iterator[Violation]:
 
 
 def _lines(invalid: list[InvalidLine]) -> str:
-    text = "; ".join(f"line {each.line} is {each.reason}" for each in invalid[:3])
-    return f"{text}; …" if len(invalid) > 3 else text
+    return first_of([f"line {each.line} is {each.reason}" for each in invalid], 3, "; ")

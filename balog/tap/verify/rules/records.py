@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from balog.tap.verify.catalogs import method_of
 from balog.tap.verify.rules.registration import RuleSource, Violation, check, check_each
-from balog.tap.verify.rules.subjects import streams, streams_with
+from balog.tap.verify.rules.subjects import first_of, share, streams, streams_with
 from balog.tap.verify.runs import Skip
 from balog.tap.verify.synced_stream import SyncedStream
 from balog.tap.verify.trials import Trials
@@ -40,9 +40,8 @@ def records_match_schema(stream: SyncedStream) -> Iterator[Violation]:
 
     Make the records match the schema (coerce types, allow null), or correct the schema.
     """
-    if stream.invalid:
-        text = f"{stream.invalid} of {stream.records} records are invalid, the first in line {stream.first_invalid}"
-        yield Violation(f"{text}: {_most(stream.faults)}", records=stream.invalid, of=stream.records)
+    for violation in share(stream, stream.invalid, after=" are invalid"):
+        yield violation._replace(detail=f"{violation.detail}: {_most(stream.faults)}")
 
 
 @check_each(_validated, "records", "warning", 4, RuleSource.BEST_PRACTICES)
@@ -54,7 +53,7 @@ def formats_hold(stream: SyncedStream) -> Iterator[Violation]:
     if stream.format_faults:
         count = sum(stream.format_faults.values())
         yield Violation(
-            f"{_most(stream.format_faults)}{_first(stream.first_ill_formatted)}", records=count, of=stream.records
+            f"{_most(stream.format_faults)}{_first(stream.ill_formatted.line)}", records=count, of=stream.records
         )
 
 
@@ -92,8 +91,7 @@ def _first(line: int) -> str:
 
 
 def _most(faults: Counter[str]) -> str:
-    text = "; ".join(f"{fault} ({count})" for fault, count in faults.most_common(3))
-    return f"{text}; …" if len(faults) > 3 else text
+    return first_of([f"{fault} ({count})" for fault, count in faults.most_common()], 3, "; ")
 
 
 @check_each(_keyed, "records", "error", 8, RuleSource.SPEC)
@@ -102,10 +100,8 @@ def keys_are_there(stream: SyncedStream) -> Iterator[Violation]:
 
     Write all key properties in each record. A property that can be null is not a key.
     """
-    for key, count in stream.keyless.items():
-        first = _first(stream.keyless_at[key])
-        text = f"{key} is missing or null in {count} of {stream.records} records{first}"
-        yield Violation(text, records=count, of=stream.records)
+    for key, tally in stream.keyless.items():
+        yield from share(stream, tally, f"{key} is missing or null in ")
 
 
 @check("records", "error", 6, RuleSource.SDK_TESTS)

@@ -8,7 +8,7 @@ from balog.singer.replication_values import is_after, is_naive, mentions, second
 from balog.tap.verify.catalogs import id_of
 from balog.tap.verify.output_reader import OutputReader
 from balog.tap.verify.rules.registration import RuleSource, Violation, check, check_each
-from balog.tap.verify.rules.subjects import first_output, incremental, require_end, require_output
+from balog.tap.verify.rules.subjects import first_output, incremental, require_end, require_output, share
 from balog.tap.verify.runs import Skip
 from balog.tap.verify.synced_stream import SyncedStream
 from balog.tap.verify.trials import Trials
@@ -100,9 +100,9 @@ def bookmark_is_not_ahead(stream: SyncedStream) -> Iterator[Violation]:
 
     Write a bookmark in the middle of a stream only if its records are in ascending order; else at its end.
     """
-    if stream.lost:
-        detail = f"{stream.lost} records follow a STATE whose bookmark is later than they are"
-        yield Violation(f"{detail}, the first in line {stream.lost_at}", records=stream.lost, of=stream.records)
+    if lost := stream.lost.count:
+        detail = f"{lost} records follow a STATE whose bookmark is later than they are"
+        yield Violation(f"{detail}, the first in line {stream.lost.line}", records=lost, of=stream.records)
 
 
 @check_each(incremental, "state", "advice", 2, RuleSource.PRACTICE)
@@ -121,9 +121,7 @@ def replication_values_are_there(stream: SyncedStream) -> Iterator[Violation]:
 
     Write the replication key in each record: records without one are not synced again.
     """
-    if stream.valueless:
-        text = f"{stream.replication_key} is missing or null in {stream.valueless} of {stream.records} records"
-        yield Violation(f"{text}, the first in line {stream.valueless_at}", records=stream.valueless, of=stream.records)
+    return share(stream, stream.valueless, f"{stream.replication_key} is missing or null in ")
 
 
 @check_each(incremental, "state", "warning", 3, RuleSource.BEST_PRACTICES)
@@ -133,12 +131,10 @@ def times_have_an_offset(stream: SyncedStream) -> Iterator[Violation]:
     Write times as in RFC 3339 with an offset, 2026-11-20T07:00:00Z: else each reader assumes its own time zone.
     """
     declared = stream.schema.get("properties", {}).get(stream.replication_key)
-    if stream.naive and isinstance(declared, dict) and declared.get("format") == "date-time":
+    if stream.naive.count and isinstance(declared, dict) and declared.get("format") == "date-time":
         return  # formats-hold reports them
-    if stream.naive:
-        text = f"{stream.replication_key} has none in {stream.naive} of {stream.records} records"
-        yield Violation(f"{text}, the first in line {stream.naive_at}", records=stream.naive, of=stream.records)
-    elif is_naive(stream.bookmark):
+    yield from share(stream, stream.naive, f"{stream.replication_key} has none in ")
+    if not stream.naive.count and is_naive(stream.bookmark):
         yield Violation(f"the bookmark {stream.bookmark} has none")
 
 

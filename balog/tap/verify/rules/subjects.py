@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 
 from balog.tap.verify.catalogs import Document, entries, name_of
 from balog.tap.verify.output_reader import OutputReader
+from balog.tap.verify.rules.registration import Violation
 from balog.tap.verify.runs import Skip, SyncRun
-from balog.tap.verify.synced_stream import SyncedStream
+from balog.tap.verify.synced_stream import RecordTally, SyncedStream
 from balog.tap.verify.trials import Trials
 
 Streams = Callable[[Trials], Collection[tuple[str, SyncedStream]]]
@@ -89,6 +90,18 @@ def streams_with(has: Callable[[SyncedStream], object], otherwise: str, among: S
         return named_streams
 
     return chosen
+
+
+def share(stream: SyncedStream, tally: RecordTally, before: str = "", after: str = "") -> Iterator[Violation]:
+    """Yield a violation if some records of a stream were counted: their number, between the texts before and after."""
+    if tally.count:
+        text = f"{before}{tally.count} of {stream.records} records{after}, the first in line {tally.line}"
+        yield Violation(text, records=tally.count, of=stream.records)
+
+
+def first_of(texts: list[str], most: int = 5, separator: str = ", ") -> str:
+    """Return the first texts on one line, with … at its end if there are more."""
+    return separator.join(texts[:most] + ["…"] * (len(texts) > most))
 
 
 incremental = streams_with(
