@@ -74,9 +74,8 @@ def test_a_sink_is_added_by_the_recipe(run: Run, tmp_path: Path, ntfy: HttpStand
     (tmp_path / "rows.py").write_text(MODULES["rows.py"].replace('"topic"', f'"url": {ntfy.url!r}, "topic"'))
     run("rows")
 
-    assert [json.loads(request.body) for request in ntfy.requests if request.body] == [
-        {"topic": "pipelines", "message": "no rows"}
-    ] * 2
+    bodies = [json.loads(request.body) for request in ntfy.requests if request.body]
+    assert bodies == [{"topic": "pipelines", "message": "no rows"}] * 2
 
 
 def test_the_sink_of_the_page_keeps_the_contract(run: Run, tmp_path: Path) -> None:

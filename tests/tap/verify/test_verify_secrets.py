@@ -126,10 +126,7 @@ def test_what_is_said_hides_secrets_and_is_one_short_line() -> None:
 
 def test_a_secret_s_name_is_what_redaction_says_and_an_auth_object_has_settings() -> None:
     config = {"db_pass": "sesame-1", "userSsn": "sesame-2", "otp": "sesame-3", "auth": {"method": "oauth2"}}
-    assert sorted(Leaks({**config, "compass": "northern", "session": "default"}).secrets) == [
-        "$.db_pass",
-        "$.otp",
-        "$.userSsn",
-    ]
+    secrets = Leaks({**config, "compass": "northern", "session": "default"}).secrets
+    assert secrets.keys() == {"$.db_pass", "$.otp", "$.userSsn"}
     assert set(secret_texts(config)) == {"sesame-1", "sesame-2", "sesame-3"}
     assert set(secret_texts({"auth": "sesame-4", "session": {"token": "sesame-5"}})) == {"sesame-4", "sesame-5"}
