@@ -1,31 +1,5 @@
-"""Singer messages: every message type, BATCH files, bookmarks and the quarantine of lines."""
+"""Singer messages: LOG messages, BATCH files, bookmarks and the quarantine of lines."""
 
-from balog.singer.messages import (
-    ActivateVersionMessage,
-    BatchMessage,
-    LogMessage,
-    Message,
-    RecordMessage,
-    SchemaMessage,
-    StateMessage,
-    parse,
-    parse_log,
-    to_event,
-    write,
-    write_log,
-)
+from balog.singer.messages import LogMessage, parse_log, to_event, write, write_log
 
-__all__ = [
-    "ActivateVersionMessage",
-    "BatchMessage",
-    "LogMessage",
-    "Message",
-    "RecordMessage",
-    "SchemaMessage",
-    "StateMessage",
-    "parse",
-    "parse_log",
-    "to_event",
-    "write",
-    "write_log",
-]
+__all__ = ["LogMessage", "parse_log", "to_event", "write", "write_log"]

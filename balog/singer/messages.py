@@ -1,84 +1,17 @@
-"""Parse and write Singer messages.
-
-RECORD, SCHEMA, STATE and ACTIVATE_VERSION follow the Singer specification, LOG the broker proposal, BATCH its proposal
-and the two dialects that are in use (the Meltano SDK's and PipelineWise's).
-"""
+"""LOG messages of the broker proposal, and the events that they carry."""
 
 from __future__ import annotations
 
 import re
-from typing import Any, Literal, cast
+from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct
 
 from balog.common.duplicate_keys import has_duplicate_key
-from balog.common.errors import EventError, split_refusal
+from balog.common.errors import EventError
 from balog.event import Event, Level, decode, encode, parse_level
 from balog.event.log_payload import log_payload
-
-
-class RecordMessage(Struct, tag_field="type", tag="RECORD", omit_defaults=True):
-    """One row of a stream."""
-
-    stream: str
-    record: dict[str, Any]
-    version: int | None = None
-    time_extracted: str | None = None
-
-
-class SchemaMessage(Struct, tag_field="type", tag="SCHEMA"):
-    """The JSON Schema of a stream's records."""
-
-    stream: str
-    schema: dict[str, Any]
-    key_properties: list[str] | None = None
-    bookmark_properties: list[str] | None = None
-
-
-class StateMessage(Struct, tag_field="type", tag="STATE"):
-    """The position from which the tap can continue; its value belongs to the tap."""
-
-    value: Any
-
-
-class ActivateVersionMessage(Struct, tag_field="type", tag="ACTIVATE_VERSION"):
-    """Rows of other versions of the stream may be deleted."""
-
-    stream: str
-    version: int
-
-
-class BatchMessage(Struct, tag_field="type", tag="BATCH", omit_defaults=True):
-    """Files that hold the rows of a stream, in any of three dialects.
-
-    The proposal's has ``format {name, options}``, ``compression {name, options, enabled}``, ``size``,
-    ``time_extracted`` and ``manifest``; the Meltano SDK's ``encoding {format, compression}``, ``manifest`` and
-    ``version``; PipelineWise's ``filepath``, ``format``, ``compression`` as words and ``batch_size``.
-    """
-
-    stream: str
-    manifest: list[str] | None = None
-    size: int | None = None
-    format: dict[str, Any] | str | None = None
-    compression: dict[str, Any] | str | None = None
-    time_extracted: str | None = None
-    encoding: dict[str, Any] | None = None
-    filepath: str | None = None
-    batch_size: int | None = None
-    version: int | None = None
-
-    @property
-    def dialect(self) -> Literal["proposal", "sdk", "pipelinewise"]:
-        """``proposal``, ``sdk`` or ``pipelinewise``."""
-        if self.encoding is not None:
-            return "sdk"
-        return "pipelinewise" if self.filepath is not None else "proposal"
-
-    @property
-    def files(self) -> list[str]:
-        """The files, in any dialect."""
-        return self.manifest if self.manifest is not None else [self.filepath] if self.filepath else []
 
 
 class LogMessage(Struct):
@@ -88,31 +21,15 @@ class LogMessage(Struct):
     value: Raw
 
 
-Message = RecordMessage | SchemaMessage | StateMessage | ActivateVersionMessage | BatchMessage | LogMessage
-
-
-class _Type(Struct):
-    type: str
-
-
 class _Log(Struct):
     type: str
     level: Any = None
     value: Raw = Raw(b"")
 
 
-_type = msgspec.json.Decoder(_Type)
 _members = msgspec.json.Decoder(dict[str, Raw])
 _log = msgspec.json.Decoder(_Log)
 _encode = msgspec.json.Encoder().encode
-
-_STRUCTS: dict[str, type[Struct]] = {
-    "RECORD": RecordMessage,
-    "SCHEMA": SchemaMessage,
-    "STATE": StateMessage,
-    "ACTIVATE_VERSION": ActivateVersionMessage,
-    "BATCH": BatchMessage,
-}
 
 # {"type": "LOG", "type": "DEBUG", …}: the form that the broker proposal's own examples have.
 _DOUBLED_TYPE = re.compile(rb'\s*\{\s*"type"\s*:\s*"log"\s*,\s*"type"\s*:', re.IGNORECASE)
@@ -147,36 +64,9 @@ def _all_but_head(line: bytes) -> Raw:
     return Raw(_encode(members or None))
 
 
-def parse(line: bytes | str) -> Message:
-    """Parse one Singer message of any type; the type's name may be in any case.
-
-    Raises:
-        EventError: not a message of the Singer specification or its proposals; ``path`` is the place.
-    """
-    data = line.encode() if isinstance(line, str) else bytes(line)
-    log = parse_log(data)
-    if log is not None:
-        return log
-    try:
-        name = _type.decode(data).type
-        struct = _STRUCTS.get(name.upper())
-        if struct is None:
-            raise EventError(f"no Singer message type {name!r}", "$.type")
-        document = msgspec.json.decode(data)
-        document["type"] = name.upper()
-        message = msgspec.convert(document, struct)
-    except msgspec.ValidationError as error:
-        raise EventError(*split_refusal(error)) from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise EventError(f"not JSON: {error}") from None
-    return cast("Message", message)
-
-
-def write(message: Message) -> bytes:
-    """Write a message as one line, with its newline."""
-    if isinstance(message, LogMessage):
-        return b'{"type":"LOG","level":"%b","value":%b}\n' % (message.level.encode(), bytes(message.value))
-    return _encode(message) + b"\n"
+def write(message: LogMessage) -> bytes:
+    """Write a LOG message as one line, with its newline."""
+    return b'{"type":"LOG","level":"%b","value":%b}\n' % (message.level.encode(), bytes(message.value))
 
 
 def write_log(event: Event) -> bytes:

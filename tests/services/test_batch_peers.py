@@ -17,7 +17,7 @@ from balog.broker.batches.config import BatchConfig
 from balog.broker.batches.reader import BatchReader
 from balog.broker.batches.writer import BatchWriter
 from balog.broker.editor import Chain, Editor
-from balog.singer import BatchMessage, parse
+from balog.singer.batch.dialects import read_batch
 from tests.programs import environment_without, run_program
 from tests.services.servers.s3 import running_s3
 from tests.services.test_taps_on_balog import environment_with
@@ -207,10 +207,10 @@ class TestPipelineWise:
             json.dumps({"type": "RECORD", "stream": "users", "record": row}).encode() + b"\n" for row in ROWS
         )
         made = through(stream, to="batch", location=str(tmp_path), dialect="pipelinewise", format="csv")
-        message = parse(made)
-        assert isinstance(message, BatchMessage)
+        batch = read_batch(made)
+        assert batch.dialect == "pipelinewise"
         read = run(pipelinewise / "python", "peer.py", "read", cwd=tmp_path, input=made).decode()
-        assert read.split() == ["users", message.filepath, "csv", "gzip", "10"]
+        assert read.split() == ["users", *batch.files, "csv", "gzip", "10"]
 
 
 class TestS3:

@@ -4,21 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from balog.common.errors import EventError
 from balog.event import Event, decode, encode
-from balog.singer import (
-    ActivateVersionMessage,
-    BatchMessage,
-    LogMessage,
-    RecordMessage,
-    SchemaMessage,
-    StateMessage,
-    parse,
-    parse_log,
-    to_event,
-    write,
-    write_log,
-)
+from balog.singer import LogMessage, parse_log, to_event, write_log
 
 names = st.text(min_size=1, max_size=20)
 values = st.recursive(
@@ -27,64 +14,6 @@ values = st.recursive(
     max_leaves=10,
 )
 objects = st.dictionaries(names, values, max_size=5)
-messages = st.one_of(
-    st.builds(RecordMessage, stream=names, record=objects, version=st.none() | st.integers(0, 2**40)),
-    st.builds(SchemaMessage, stream=names, schema=objects, key_properties=st.none() | st.lists(names)),
-    st.builds(StateMessage, value=values),
-    st.builds(ActivateVersionMessage, stream=names, version=st.integers(0, 2**40)),
-    st.builds(BatchMessage, stream=names, manifest=st.lists(names), size=st.none() | st.integers(0, 2**40)),
-)
-
-
-class TestParse:
-    @given(messages)
-    def test_what_is_written_is_read_again(self, message):
-        """Given any message, when it is written and read, then it is the same, on one line."""
-        line = write(message)
-        assert line.count(b"\n") == 1
-        assert line.endswith(b"\n")
-        assert parse(line) == message
-
-    @pytest.mark.parametrize("name", ["RECORD", "record", "Record"])
-    def test_types_are_case_insensitive(self, name):
-        line = json.dumps({"type": name, "stream": "a", "record": {"x": 1}})
-        assert parse(line) == RecordMessage(stream="a", record={"x": 1})
-
-    @pytest.mark.parametrize(
-        ("line", "path"),
-        [
-            ('{"type": "NOPE"}', "$.type"),
-            ('{"type": "RECORD", "record": {}}', "$"),
-            ('{"type": "RECORD", "stream": 1, "record": {}}', "$.stream"),
-            ('{"type": "ACTIVATE_VERSION", "stream": "a", "version": "x"}', "$.version"),
-            ('{"type": 1}', "$.type"),
-            ("[]", "$"),
-            ("{", "$"),
-            ("", "$"),
-            ("[" * 100_000, "$"),
-        ],
-    )
-    def test_what_is_no_message_is_refused_with_the_place(self, line, path):
-        with pytest.raises(EventError) as caught:
-            parse(line)
-        assert caught.value.path == path
-
-    @pytest.mark.parametrize(
-        ("batch", "dialect", "files"),
-        [
-            ({"manifest": ["s3://a/1.csv"], "format": {"name": "csv"}, "size": 10}, "proposal", ["s3://a/1.csv"]),
-            (
-                {"encoding": {"format": "jsonl", "compression": "gzip"}, "manifest": ["file://a.gz"]},
-                "sdk",
-                ["file://a.gz"],
-            ),
-            ({"filepath": "/a.csv", "format": "csv", "batch_size": 5}, "pipelinewise", ["/a.csv"]),
-        ],
-    )
-    def test_batch_is_read_in_its_three_dialects(self, batch, dialect, files):
-        message = parse(json.dumps({"type": "BATCH", "stream": "a", **batch}))
-        assert isinstance(message, BatchMessage)
-        assert (message.dialect, message.files) == (dialect, files)
 
 
 class TestParseLog:

@@ -12,7 +12,6 @@ from msgspec import Struct
 
 from balog.common.errors import BalogError, split_refusal
 from balog.common.text import printable
-from balog.singer.messages import BatchMessage
 
 Dialect = Literal["proposal", "sdk", "pipelinewise"]
 DIALECTS: tuple[Dialect, ...] = get_args(Dialect)
@@ -47,20 +46,37 @@ class BatchManifest(Struct, kw_only=True):
     rest: dict[str, Any] = {}
 
 
+class _BatchMessage(Struct):
+    stream: str
+    manifest: list[str] | None = None
+    size: int | None = None
+    format: dict[str, Any] | str | None = None
+    compression: dict[str, Any] | str | None = None
+    time_extracted: str | None = None
+    encoding: dict[str, Any] | None = None
+    filepath: str | None = None
+    batch_size: int | None = None
+    version: int | None = None
+
+
 _FORMATS = {"json": "jsonl", "jsonlines": "jsonl", "json-lines": "jsonl", "ndjson": "jsonl", "": "jsonl"}
 _COMPRESSIONS = {"gz": "gzip", "zst": "zstd", "zstandard": "zstd", "null": "none", "uncompressed": "none", "": "none"}
-_KNOWN = {field.encode_name for field in msgspec.structs.fields(BatchMessage)} | {"type"}
+_KNOWN = {*_BatchMessage.__struct_fields__, "type"}
 
 
 def read_batch(line: bytes) -> BatchManifest:
     """Parse a BATCH message of any dialect.
+
+    The proposal's has ``format {name, options}``, ``compression {name, options, enabled}``, ``size``,
+    ``time_extracted`` and ``manifest``; the Meltano SDK's ``encoding {format, compression}``, ``manifest`` and
+    ``version``; PipelineWise's ``filepath``, ``format``, ``compression`` as words and ``batch_size``.
 
     Raises:
         BatchError: it is not one; with the path to what is wrong.
     """
     try:
         document = msgspec.json.decode(line)
-        message = msgspec.convert({**document, "type": "BATCH"} if isinstance(document, dict) else None, BatchMessage)
+        message = msgspec.convert(document, _BatchMessage)
     except msgspec.ValidationError as error:
         reason, path = split_refusal(error)
         raise BatchError(f"{path}: {reason}") from None
@@ -68,21 +84,24 @@ def read_batch(line: bytes) -> BatchManifest:
         raise BatchError("not JSON") from None
     if message.manifest is None and message.filepath is None:
         raise BatchError("$: has neither manifest nor filepath")
+    files = message.manifest if message.manifest is not None else [message.filepath] if message.filepath else []
     size = message.size if message.size is not None else message.batch_size
     if size is not None and size < 0:
         raise BatchError("$: a number of rows below 0")
-    declared = message.encoding if message.encoding is not None else {}
+    dialect: Dialect = "pipelinewise" if message.filepath is not None else "proposal"
+    dialect = dialect if message.encoding is None else "sdk"
+    declared = message.encoding or {}
     format, options = _named(declared.get("format", message.format), "format")
     compression, _ = _named(declared.get("compression", message.compression), "compression")
     return BatchManifest(
         stream=message.stream,
-        files=message.files,
-        dialect=message.dialect,
+        files=files,
+        dialect=dialect,
         format=_FORMATS.get(format or "", format or ""),
         compression=_COMPRESSIONS.get(compression, compression) if compression is not None else None,
         options=options,
         size=size,
-        is_exact=message.dialect == "pipelinewise",
+        is_exact=dialect == "pipelinewise",
         time_extracted=message.time_extracted,
         version=message.version,
         rest={key: value for key, value in document.items() if key not in _KNOWN},
