@@ -21,7 +21,7 @@ from balog.tap.credentials import (
     periodic,
 )
 from balog.tap.errors import SourceError, TapError
-from balog.tap.http import Client, Policy
+from balog.tap.http import Client, Policy, connections
 from balog.testing import capture_events
 from tests.stand_ins.http_server import Answer, HttpStandIn, Request
 from tests.waiting import Clock
@@ -138,8 +138,9 @@ def test_times_that_cannot_be_are_refused(minutes: float) -> None:
     ],
 )
 def test_headers_of_credentials(auth: Bearer, headers: dict[str, str]) -> None:
-    assert auth() == headers
-    assert not hasattr(auth, "refresh")
+    signed = auth.sign(connections.Request("GET", "https://api.example.com/", {"A": "1"}, None))
+    assert signed.headers == {"A": "1", **headers}
+    assert not auth.rejected(signed, 401, {})
     assert "s3cret" not in repr(auth)
     assert "bWU6" not in repr(auth)
     assert "s3cret" not in repr(Granted("s3cret", 1))

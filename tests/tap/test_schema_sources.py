@@ -112,6 +112,23 @@ def test_a_schema_too_deep_or_too_large_is_refused(tmp_path: Path) -> None:
         json_file(tmp_path / "deep.json")(_no_client, "x")
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"properties": {"a": {"pattern": "(?<x"}}}', r"x\.json: .*regex"),
+        ('{"$schema": "https://example.com/y"}', r"x\.json: Unknown meta-schema"),
+        ('{"type": "object", "type": "object"}', r"x\.json: \$\.type: this key is there twice"),
+        ('{"type": "array"}', r"x\.json: \$\.type: a record is an object"),
+        ('{\n "type": "obj', r"x\.json:2:10: not JSON: unterminated string"),
+        ('{"properties": {"a": {"$ref": "#/properties/a"}}}', r"x\.json: \$\.properties\.a.*is circular"),
+    ],
+)
+def test_an_error_of_a_file_names_it_and_the_place(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "x.json").write_text(text)
+    with pytest.raises(SchemaError, match=message):
+        json_file(tmp_path / "x.json")(_no_client, "x")
+
+
 def test_a_file_is_seen_from_the_one_that_says_it() -> None:
     name = f"{HERE.name}_no_such.json"
     with pytest.raises(SchemaError) as caught:

@@ -1,40 +1,30 @@
-"""Sign-ins that change a request: keys, digests, signatures, certificates."""
+"""Sign-ins that change a request: keys, signatures, certificates."""
 
-import hashlib
 import io
 import logging
 import ssl
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-import requests
 import trustme
 from cryptography.hazmat.primitives import serialization
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from werkzeug.datastructures import Authorization, WWWAuthenticate
 
 from balog.common.errors import ConfigError
 from balog.tap.credentials import (
     Bearer,
     ClientCertificate,
-    Digest,
     QueryKey,
     cookie,
     header,
     once,
     query,
 )
-from balog.tap.credentials.digest import _best
 from balog.tap.errors import SourceError, TapError
 from balog.tap.http import Client, HttpError, Policy
-from balog.tap.http.connections import Request
 from balog.testing import capture_events
 from tests.stand_ins.http_server import Answer, HttpStandIn
-from tests.stand_ins.http_server import Request as Received
 
 KEY = "k3y-s3cret/&"
 ONCE = Policy(tries=1)
@@ -96,132 +86,6 @@ def test_a_key_that_is_rejected_is_fetched_again(server: HttpStandIn, kind: str)
 def test_names_that_no_cookie_can_have(name: str) -> None:
     with pytest.raises(TapError, match="cookie"):
         cookie(name, "x")
-
-
-# -- digest -----------------------------------------------------------------------------------------------------------
-
-
-class DigestChecker:
-    """Asks for a digest, and checks it with werkzeug's parser and hashlib; each nonce is good for some requests."""
-
-    def __init__(self, user: str, password: str, *, algorithm: str = "SHA-256", uses: int = 100, **more: str) -> None:
-        self.user, self.password, self.algorithm, self.uses = user, password, algorithm, uses
-        self.fields = {"realm": 'a "realm", of=tests', "qop": "auth", "opaque": "o1", "algorithm": algorithm, **more}
-        self.nonces: dict[str, int] = {}
-        self.seen: set[tuple[str, str]] = set()
-
-    def __call__(self, request: Received) -> Answer:
-        found = Authorization.from_header(request.headers.get("authorization"))
-        if found is None or found.type != "digest" or found.parameters.get("nonce") not in self.nonces:
-            return self.ask()
-        given = found.parameters
-        nonce = given["nonce"] or ""
-        if self.nonces[nonce] <= 0:
-            return self.ask(stale="true")
-        self.nonces[nonce] -= 1
-        number = given.get("nc") or "none"
-        assert (nonce, number) not in self.seen or number == "none"
-        self.seen.add((nonce, number))
-        assert given["uri"] == request.path
-        assert given["realm"] == self.fields["realm"]
-        assert given["opaque"] == "o1"
-        return Answer(200) if given["response"] == self.expected(request, given) else self.ask()
-
-    def expected(self, request: Received, given: Any) -> str:
-        def digest(text: str) -> str:
-            return hashlib.new("md5" if "MD5" in self.algorithm else "sha256", text.encode()).hexdigest()
-
-        first = digest(f"{self.user}:{self.fields['realm']}:{self.password}")
-        second = digest(f"{request.method}:{request.path}")
-        middle = f"{given['nonce']}:{given['nc']}:{given['cnonce']}:auth" if "qop" in given else given["nonce"]
-        return digest(f"{first}:{middle}:{second}")
-
-    def ask(self, **more: str) -> Answer:
-        nonce = f"n{len(self.nonces)}=="
-        self.nonces[nonce] = self.uses
-        fields = {name: value for name, value in {**self.fields, "nonce": nonce, **more}.items() if value}
-        asked = WWWAuthenticate("digest", fields).to_header()
-        return Answer(401, headers={"WWW-Authenticate": f'Basic realm="x, y", {asked}'})
-
-
-@pytest.mark.parametrize(
-    ("algorithm", "qop"),
-    [
-        ("MD5", "auth"),
-        ("MD5", ""),
-        ("SHA-256", "auth"),
-        ("SHA-256", ""),
-    ],
-)
-def test_digest(server: HttpStandIn, algorithm: str, qop: str) -> None:
-    server.respond = DigestChecker("ada", "s3cret", algorithm=algorithm, qop=qop)
-    with Client(server.url, auth=Digest("ada", "s3cret")) as client:
-        for _ in range(3):
-            assert client.get("a b/ü", {"q": "a b", "r": 'x"y'}).status == 200
-    assert len(server.requests) == 4
-    peer = requests.auth.HTTPDigestAuth("ada", "s3cret")  # the checker is right, if another client says so, too
-    assert requests.get(f"{server.url}/me", auth=peer).status_code == 200
-
-
-def test_a_nonce_that_is_used_up_is_replaced(server: HttpStandIn) -> None:
-    server.respond = DigestChecker("ada", "s3cret", uses=2)
-    with Client(server.url, auth=Digest("ada", "s3cret")) as client:
-        assert [client.get("me").status for _ in range(5)] == [200] * 5
-    assert len(server.requests) == 8
-
-
-def test_a_wrong_password_ends_after_two_requests(server: HttpStandIn) -> None:
-    server.respond = DigestChecker("ada", "s3cret")
-    with Client(server.url, auth=Digest("ada", "wr0ng-password"), policy=ONCE) as client:
-        with pytest.raises(HttpError, match="401") as caught:
-            client.get("me")
-    assert len(server.requests) == 2
-    assert "wr0ng" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("asked", "reason"),
-    [
-        ("", "does not ask for HTTP Digest"),
-        ('Basic realm="x"', "does not ask for HTTP Digest"),
-        ('Digest realm="x", nonce="n", algorithm=MD5-sess', "not supported"),
-        ('Digest realm="x", nonce="n", algorithm=SHA3-512', "a kind of HTTP Digest that is not supported"),
-        ('Digest realm="x", nonce="n", qop="auth-int"', "not supported"),
-        ('Digest realm="x"', "not supported"),
-        ("Digest " + 'a="\\' * 5000, "HTTP Digest"),
-    ],
-)
-def test_challenges_that_cannot_be_met(server: HttpStandIn, asked: str, reason: str) -> None:
-    server.respond = lambda request: Answer(401, headers={"WWW-Authenticate": asked})
-    with Client(server.url, auth=Digest("ada", "s3cret"), policy=ONCE) as client:
-        with pytest.raises(SourceError, match=reason):
-            client.get("me")
-
-
-def test_the_examples_of_rfc_7616(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        "balog.tap.credentials.digest.token_hex", lambda size: "f2/wE4q74E6zIJEtWaHKaf5wv/H5QzzpXusqGemxURZJ"
-    )
-    for algorithm, expected in (
-        ("MD5", "8ca523f5e9506fed4657c9700eebdbec"),
-        ("SHA-256", "753927fa0e85d155564e2e272a28d1802ca10daf4496794697cf8db5856cb6c1"),
-    ):
-        auth = Digest("Mufasa", "Circle of Life")
-        request = Request("GET", "http://www.example.org/dir/index.html", {}, None)
-        asked = (
-            f'Digest realm="http-auth@example.org", qop="auth, auth-int", algorithm={algorithm}, '
-            'nonce="7ypf/xlj9XXwfDPEoM4URrv/xwf94BcCAzFZH4GiTo0v", '
-            'opaque="FQhe/qaU925kfnzjCev0ciny7QMkPqMAFRtzCUYo5tdS"'
-        )
-        assert auth.rejected(request, 401, {"www-authenticate": asked})
-        assert f'response="{expected}"' in auth.sign(request).headers["Authorization"]
-
-
-@settings(max_examples=200, deadline=None)
-@given(st.text(alphabet='Digest abc=",\\ \t', max_size=60))
-def test_no_challenge_breaks_the_parser(text: str) -> None:
-    with suppress(SourceError):
-        assert all(isinstance(value, str) for value in _best(f"Digest {text}, Digest nonce=n, {text}").values())
 
 
 # -- certificates -----------------------------------------------------------------------------------------------------
@@ -297,3 +161,12 @@ def test_certificates_that_cannot_be_used(
         Client("https://localhost", certificate=certificate(files, *given))
     assert str(caught.value).startswith("certificate: ")
     assert "wr0ng" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [({"ca_file": ""}, "ca_file: expected the path"), ({"certificate": "x.pem"}, "certificate: expected ClientCert")],
+)
+def test_certificates_of_another_form_are_refused(options: Any, reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason):
+        Client("https://api.example.com", **options)

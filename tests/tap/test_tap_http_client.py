@@ -5,7 +5,7 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import datetime, timezone
@@ -20,7 +20,7 @@ from balog.common.token_bucket import TokenBucket
 from balog.tap.credentials import cookie
 from balog.tap.errors import SourceError
 from balog.tap.http import Client, HttpError, Policy, Response
-from balog.tap.http.connections import Connections
+from balog.tap.http.connections import Connections, Request
 from balog.tap.http.downloads import download
 from balog.testing import capture_events
 from tests.stand_ins.http_server import Answer, HttpStandIn
@@ -264,14 +264,15 @@ class Token:
 
     def __init__(self) -> None:
         self.number = 1
-        self.refreshed: list[dict[str, str]] = []
+        self.refreshed: list[str] = []
 
-    def __call__(self) -> dict[str, str]:
-        return {"Authorization": f"Bearer token-{self.number}"}
+    def sign(self, request: Request) -> Request:
+        return request._replace(headers={**request.headers, "Authorization": f"Bearer token-{self.number}"})
 
-    def refresh(self, used: dict[str, str]) -> None:
-        self.refreshed.append(dict(used))
+    def rejected(self, request: Request, status: int, headers: Mapping[str, str]) -> bool:
+        self.refreshed.append(request.headers["Authorization"])
         self.number += 1
+        return status == 401
 
 
 def test_an_unauthorized_refreshes_once(server: HttpStandIn) -> None:
@@ -282,7 +283,7 @@ def test_an_unauthorized_refreshes_once(server: HttpStandIn) -> None:
         server.respond = lambda request: Answer(401)
         with pytest.raises(HttpError, match="401 Unauthorized"):
             client.get("contacts")
-    assert token.refreshed == [{"Authorization": f"Bearer token-{n}"} for n in (1, 2)]
+    assert token.refreshed == [f"Bearer token-{n}" for n in (1, 2)]
     assert len(server.requests) == 4
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
+
 from balog.common.errors import ConfigError
 from balog.common.text import suggest
-from balog.tap.catalog.discovery import Discovered, StreamDeclaration, Visitor, discover
+from balog.tap.catalog.discovery import AnyStream, Discovered, Visitor, discover
 from balog.tap.catalog.entry import Catalog, CatalogEntry, Method, keys_of, properties_of
 from balog.tap.errors import TapConfigProblems
 
@@ -31,7 +33,7 @@ class CatalogChoice(NamedTuple):
 
 
 def choose(
-    streams: Sequence[StreamDeclaration],
+    streams: Sequence[AnyStream],
     given: Catalog | None,
     read_schema: Callable[[Any], dict[str, Any]],
     visitors: Iterable[tuple[str, Visitor]] = (),
@@ -87,16 +89,14 @@ def choose(
     for name in wanted:
         stream = known[name]
         entry = given.get(name)
-        tap_catalog = _entry(stream, entry, own.get(name), read_schema, visitors)
+        tap_catalog = discover([stream], lambda stream: own.get(stream.name) or read_schema(stream), visitors)
         catalog.failed.update(tap_catalog.failed)
         for tap_entry in tap_catalog:
-            _choose_replication(tap_entry, stream, entry, warnings)
-            tap_entry.metadata.setdefault((), {})["selected"] = name in selected
-            catalog.entries[name] = tap_entry
+            catalog.entries[name] = _chosen(tap_entry, stream, entry, name in selected, warnings)
     return CatalogChoice(catalog, warnings)
 
 
-def _with_ancestors(known: dict[str, StreamDeclaration], selected: set[str]) -> list[str]:
+def _with_ancestors(known: dict[str, AnyStream], selected: set[str]) -> list[str]:
     """Return the selected streams, and those that must be read for them, in the tap's order."""
     wanted = set()
     for name in selected:
@@ -108,25 +108,23 @@ def _with_ancestors(known: dict[str, StreamDeclaration], selected: set[str]) -> 
     return [name for name in known if name in wanted]
 
 
-def _entry(
-    stream: StreamDeclaration,
-    given: CatalogEntry | None,
-    schema: dict[str, Any] | None,
-    read_schema: Callable[[Any], dict[str, Any]],
-    visitors: list[tuple[str, Visitor]],
-) -> Discovered:
-    tap_catalog = discover([stream], (lambda _: schema) if schema else read_schema, visitors)
-    tap_entry = tap_catalog.get(stream.name)
-    if given is None or tap_entry is None:
-        return tap_catalog
-    for crumb, metadata in given.metadata.items():
-        own = tap_entry.metadata.get(crumb, {})
+def _chosen(
+    entry: CatalogEntry, stream: AnyStream, given: CatalogEntry | None, is_selected: bool, warnings: list[str]
+) -> CatalogEntry:
+    """Return the tap's entry of a stream with the user's choices."""
+    metadata = dict(entry.metadata)
+    for crumb, values in given.metadata.items() if given else ():
+        own = metadata.get(crumb, {})
         fixed = {key: own[key] for key in _TAP_KEYS if key in own and _is_fixed(key, own[key])}
-        tap_entry.metadata[crumb] = {**own, **metadata, **fixed}
-    if not stream.key_properties:  # a view, or a table whose keys only the user knows
-        tap_entry.key_properties = list(given.key_properties)
-    tap_entry.stream = given.stream
-    return tap_catalog
+        metadata[crumb] = {**own, **values, **fixed}
+    method, key = _replication(metadata.get((), {}), stream, given, warnings)
+    metadata[()] = {**metadata.get((), {}), "selected": is_selected}
+    changes: dict[str, Any] = {"metadata": metadata, "replication_method": method, "replication_key": key}
+    if given is not None:
+        changes["stream"] = given.stream
+        if not stream.key_properties:  # a view, or a table whose keys only the user knows
+            changes["key_properties"] = list(given.key_properties)
+    return msgspec.structs.replace(entry, **changes)
 
 
 def _is_fixed(key: str, value: Any) -> bool:
@@ -134,18 +132,17 @@ def _is_fixed(key: str, value: Any) -> bool:
     return key != "inclusion" or value != "available"
 
 
-def _choose_replication(
-    entry: CatalogEntry, stream: StreamDeclaration, given: CatalogEntry | None, warnings: list[str]
-) -> None:
-    """Set how the entry is replicated: as the user chose if the stream allows it, otherwise as the stream declares."""
-    top = entry.metadata.get((), {})
+def _replication(
+    top: dict[str, Any], stream: AnyStream, given: CatalogEntry | None, warnings: list[str]
+) -> tuple[Method, str | None]:
+    """Return the method and the key: as the user chose if the stream allows it, otherwise as the stream declares."""
     method: Any = top.get("replication-method") or (given and given.replication_method) or stream.method
     key: Any = top.get("replication-key") or (given and given.replication_key) or stream.replication_key
     forced: Method | None = top.get("forced-replication-method")
     valid = top.get("valid-replication-keys") or ([stream.replication_key] if stream.replication_key else [])
 
     def warn(reason: str) -> None:
-        warnings.append(f"stream {entry.tap_stream_id}: {reason}")
+        warnings.append(f"stream {stream.name}: {reason}")
 
     if forced and method != forced:
         warn(f"it is replicated only by {forced}, not by {method}")
@@ -160,5 +157,4 @@ def _choose_replication(
     if method == "INCREMENTAL" and not key:
         warn("it has no replication key; it is replicated by FULL_TABLE")
         method = "FULL_TABLE"
-    entry.replication_method = method
-    entry.replication_key = None if method == "FULL_TABLE" else key
+    return method, None if method == "FULL_TABLE" else key

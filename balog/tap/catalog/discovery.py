@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 from msgspec import field
 
 from balog.common.errors import BalogError, ConfigError
 from balog.tap.catalog.entry import (
-    Breadcrumb,
     Catalog,
     CatalogEntry,
     Metadata,
-    Method,
     SchemaNode,
     keys_of,
     nodes_of,
@@ -24,29 +22,11 @@ from balog.tap.errors import SyncError, TapError
 Visitor = Callable[[SchemaNode, Any], Any]
 """Called with a node and its schema; adds metadata with ``node.set``."""
 
-
-class StreamDeclaration(Protocol):
-    """What discovery needs of a stream; ``balog.tap.streams.Stream`` implements it."""
-
-    name: str
-    key_properties: list[str]
-    replication_key: str | None
-    replication_method: Method | None
-    replication_keys: list[str]
-    has_log: bool
-    created_key: str | None
-    schema: Any
-    metadata: dict[Breadcrumb, dict[str, Any]]
-    select: bool
-    parent: Any
-    source_stream: Any
-
-    @property
-    def method(self) -> Method:
-        """The replication method."""
+AnyStream: TypeAlias = Any
+"""A ``balog.tap.streams.Stream``, whose room is above this one."""
 
 
-def default_metadata(stream: StreamDeclaration, schema: dict[str, Any], visitors: Iterable[Visitor] = ()) -> Metadata:
+def default_metadata(stream: AnyStream, schema: dict[str, Any], visitors: Iterable[Visitor] = ()) -> Metadata:
     """Return a stream's metadata: the defaults, then what the stream declares, then what visitors add.
 
     The stream has ``inclusion``, ``selected-by-default``, ``table-key-properties``, ``forced-replication-method``,
@@ -94,14 +74,14 @@ def default_metadata(stream: StreamDeclaration, schema: dict[str, Any], visitors
     return {path: values for path, values in metadata.items() if values}
 
 
-def _refuse_unknown_keys(stream: StreamDeclaration, schema: dict[str, Any], properties: dict[str, Any]) -> None:
+def _refuse_unknown_keys(stream: AnyStream, schema: dict[str, Any], properties: dict[str, Any]) -> None:
     if not properties:  # an open schema, or one with its properties in another form
         return
     keys = [*keys_of(stream), *stream.replication_keys, *filter(None, [stream.created_key])]
     missing = [key for key in keys if key not in properties]
     if missing:
         raise TapError(
-            f"stream {stream.name!r}: {', '.join(map(repr, missing))} must be in its schema, because they are keys; "
+            f"{stream.title}: {', '.join(map(repr, missing))} must be in its schema, because they are keys; "
             f"it has {', '.join(list(properties)[:50])}"
         )
 
@@ -117,7 +97,7 @@ class Discovered(Catalog):
 
 
 def discover(
-    streams: Iterable[StreamDeclaration],
+    streams: Iterable[AnyStream],
     read_schema: Callable[[Any], dict[str, Any]],
     visitors: Iterable[tuple[str, Visitor]] = (),
 ) -> Discovered:
@@ -146,9 +126,7 @@ def discover(
     return catalog
 
 
-def entry_of(
-    stream: StreamDeclaration, schema: dict[str, Any], visitors: Iterable[tuple[str, Visitor]] = ()
-) -> CatalogEntry:
+def entry_of(stream: AnyStream, schema: dict[str, Any], visitors: Iterable[tuple[str, Visitor]] = ()) -> CatalogEntry:
     """Return one stream's entry.
 
     Raises:

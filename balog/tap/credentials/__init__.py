@@ -21,10 +21,8 @@ if TYPE_CHECKING:
     from balog.common.http.pool import ClientCertificate
     from balog.tap.credentials.authorization_code import AuthorizationCode
     from balog.tap.credentials.credential import Credential, Granted, once, periodic
-    from balog.tap.credentials.digest import Digest
     from balog.tap.credentials.grant import ClientCredentials, GrantError, Password, TokenGrant
-    from balog.tap.credentials.headers import Bearer, basic, bearer, cookie, header
-    from balog.tap.credentials.query_key import QueryKey, query
+    from balog.tap.credentials.keys import Bearer, QueryKey, basic, bearer, cookie, header, query
     from balog.tap.credentials.refresh_token import RefreshToken
 
 __all__ = [
@@ -33,7 +31,6 @@ __all__ = [
     "ClientCertificate",
     "ClientCredentials",
     "Credential",
-    "Digest",
     "GrantError",
     "Granted",
     "Password",
@@ -52,10 +49,8 @@ __all__ = [
 _NAMES = {
     "authorization_code": ("AuthorizationCode",),
     "credential": ("Credential", "Granted", "once", "periodic"),
-    "digest": ("Digest",),
     "grant": ("ClientCredentials", "GrantError", "Password", "TokenGrant"),
-    "headers": ("Bearer", "basic", "bearer", "cookie", "header"),
-    "query_key": ("QueryKey", "query"),
+    "keys": ("Bearer", "QueryKey", "basic", "bearer", "cookie", "header", "query"),
     "refresh_token": ("RefreshToken",),
 }
 _MODULES = {name: f"balog.tap.credentials.{module}" for module, names in _NAMES.items() for name in names}

@@ -6,7 +6,7 @@ import hashlib
 import tempfile
 import time
 import uuid
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Generator, Iterator, Mapping
 from contextlib import nullcontext
 from fnmatch import fnmatchcase
 from itertools import islice
@@ -234,8 +234,8 @@ class BulkStream(EndpointStream):
                     job = store.job or store.begin(uuid.uuid4().hex, attempt + 1)
                     attempt = job.attempt
                     if not job.id:
-                        store.created(job, self.create_job(client, context, job.key))
-                    yield from self._read(client, context, store, job)
+                        job = store.created(job, self.create_job(client, context, job.key))
+                    job = yield from self._read(client, context, store, job)
                     store.finish(job)
                 return
             except JobLostError as error:
@@ -244,7 +244,10 @@ class BulkStream(EndpointStream):
                     raise SourceError(f"{attempt} jobs were lost; the last one: {error}") from None
                 context.log.warning(f"A job was lost, and another one is created: {error}", attempt=attempt)
 
-    def _read(self, client: Any, context: Context, store: JobStore, job: BulkJob) -> Iterator[list[Any]]:
+    def _read(
+        self, client: Any, context: Context, store: JobStore, job: BulkJob
+    ) -> Generator[list[Any], None, BulkJob]:
+        """Yield pages of the parts that were not read yet, and return the job as it is then."""
         report = self._waited(client, context, job)
         if job.parts > len(report.parts):
             raise JobLostError(f"it has {len(report.parts)} parts, and {job.parts} were read")
@@ -266,9 +269,10 @@ class BulkStream(EndpointStream):
                         yield page
                 except SourceError as error:
                     raise SourceError(f"part {job.parts + 1} of {len(report.parts)}: {error.reason}") from None
-            store.written(job, count)
+            job = store.written(job, count)
         if report.records is not None and report.records != job.records:
             raise JobLostError(f"its parts have {job.records} records, and the source counts {report.records}")
+        return job
 
     def _waited(self, client: Any, context: Context, job: BulkJob) -> JobReport:
         from balog.tap.patterns.concurrency import pause

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import structs
 
 from balog.common.errors import BalogError
 from balog.tap.bookmarks.order import order_of
@@ -95,8 +96,8 @@ class JobStore:
             return None
         return job
 
-    def save(self, job: BulkJob) -> None:
-        """Write the job to the state now."""
+    def _save(self, job: BulkJob) -> BulkJob:
+        """Write the job to the state now, and return it."""
         self.job = job
         document = msgspec.to_builtins(job)
         if self.key is None:
@@ -104,29 +105,25 @@ class JobStore:
             self._context.checkpoint()
         else:
             self._context.keep(self._NAME, document, at_once=True)
+        return job
 
     def begin(self, key: str, attempt: int) -> BulkJob:
         """Record that a job will be created."""
-        job = BulkJob(key=key, request=self._request, attempt=attempt)
-        self.save(job)
-        return job
+        return self._save(BulkJob(key=key, request=self._request, attempt=attempt))
 
-    def created(self, job: BulkJob, id: str) -> None:
+    def created(self, job: BulkJob, id: str) -> BulkJob:
         """Record the source's id of the job."""
-        job.id, job.created = id, time.time()
-        self.save(job)
+        return self._save(structs.replace(job, id=id, created=time.time()))
 
-    def written(self, job: BulkJob, records: int) -> None:
+    def written(self, job: BulkJob, records: int) -> BulkJob:
         """Record that the records of one more part were written."""
-        job.parts += 1
-        job.records += records
+        highest = job.highest
         if self.key is not None:
             try:
-                order = order_of(self._context.entry.schema, self.key)
-                job.highest = order.latest(job.highest, self._context.highest)
+                highest = order_of(self._context.entry.schema, self.key).latest(highest, self._context.highest)
             except ValueError as error:
                 raise SourceError(f"the job's largest {self.key!r}: {error}") from None
-        self.save(job)
+        return self._save(structs.replace(job, parts=job.parts + 1, records=job.records + records, highest=highest))
 
     def drop(self) -> None:
         """Remove the job from the next state."""

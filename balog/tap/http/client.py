@@ -138,13 +138,13 @@ class Client:
         endpoint = endpoint or endpoint_of(url)
         repeatable = method in IDEMPOTENT if is_repeatable is None else is_repeatable
         request = Request(method, url, sent, body, repeatable)
-        for attempt in self.policy.attempts(endpoint):
+
+        def can_repeat(error: Any) -> bool:
+            return repeatable or getattr(error, "status", 0) in NOT_PROCESSED
+
+        for attempt in self.policy.attempts(endpoint, can_repeat):
             with attempt:
-                try:
-                    return self._once(request, endpoint, allow)
-                except SourceError as error:
-                    attempt.is_last = not repeatable and getattr(error, "status", 0) not in NOT_PROCESSED
-                    raise
+                return self._once(request, endpoint, allow)
         raise AssertionError  # the last attempt raises its error
 
     def is_same_server(self, url: str) -> bool:
@@ -189,15 +189,15 @@ class Client:
             self.connections.open()  # may take a second, in which a turn would pass
             self._wait_for_turn()
             sent = authorize(self._auth, request)
-            response = self._timed(sent, endpoint)
-            response.url = request.url  # without a key that the query of the sent one may contain
+            response = self._timed(sent, endpoint, request.url)
             target = response.headers.get("location")
             if response.status not in _REDIRECTS or not target or request.method not in SAFE:
                 return sent, response
             request = request._replace(url=self._same_server(request.url, target, f"{subject} redirects"))
         raise SourceError(f"{subject} redirects more than {_MAX_REDIRECTS} times")
 
-    def _timed(self, request: Request, endpoint: str) -> Response:
+    def _timed(self, request: Request, endpoint: str, url: str) -> Response:
+        """Send a signed request; ``url`` is without a key that the query of the signed one may contain."""
         from http.client import HTTPException  # these two are imported on the first request
 
         from balog.log import metrics
@@ -218,7 +218,7 @@ class Client:
             timer.tags[metrics.Tag.http_status_code] = status
             if status >= 400:
                 timer.tags[metrics.Tag.status] = metrics.Status.failed
-        return Response(status, headers, data, request.url)
+        return Response(status, headers, data, url)
 
     def _wait_for_turn(self) -> None:
         if self._limit is not None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from types import MappingProxyType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any, BinaryIO, NamedTuple
 
+from balog.common.errors import ConfigError
 from balog.common.http.body import PACKINGS, Unpacker
 from balog.common.http.pool import ClientCertificate, open_pool, tls_context
 from balog.tap.errors import SourceError
@@ -24,7 +25,6 @@ class Request(NamedTuple):
 
     Attributes:
         is_repeatable: it can be sent twice.
-        granted: those of its headers that a function for authorization returned.
     """
 
     method: str
@@ -32,7 +32,6 @@ class Request(NamedTuple):
     headers: dict[str, str]
     body: bytes | None
     is_repeatable: bool = True
-    granted: Mapping[str, str] = MappingProxyType({})
 
 
 def _cookie_jar() -> Any:
@@ -70,6 +69,10 @@ class Connections:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
+        if self.ca_file == "":
+            raise ConfigError("expected the path of a PEM file", path="ca_file")
+        if not isinstance(self.certificate, ClientCertificate | None):
+            raise ConfigError("expected ClientCertificate(cert_file, key_file)", path="certificate")
         if self.ca_file or self.certificate:
             tls_context(self.ca_file, self.certificate)
 

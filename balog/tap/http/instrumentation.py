@@ -54,16 +54,18 @@ class _Sender:
         if self.timeout is not None and options.get("timeout") is None:
             options["timeout"] = self.timeout
         method, endpoint = str(request.method).upper(), endpoint_of(str(request.url))
-        can_repeat = _has_whole_body(request)
-        for attempt in self.policy.attempts(endpoint):
+
+        def can_repeat(outcome: Any) -> bool:
+            if isinstance(outcome, Exception):
+                is_safe = method in IDEMPOTENT and is_lost(outcome)
+            else:
+                is_safe = method in IDEMPOTENT or status_of(outcome) in NOT_PROCESSED
+            return is_safe and _has_whole_body(request)
+
+        for attempt in self.policy.attempts(endpoint, can_repeat):
             with attempt:
-                try:
-                    response = self._timed(request, options, endpoint)
-                except Exception as error:
-                    attempt.is_last = not (can_repeat and method in IDEMPOTENT and is_lost(error))
-                    raise
-                may_repeat = can_repeat and (method in IDEMPOTENT or status_of(response) in NOT_PROCESSED)
-                if not (may_repeat and attempt.should_retry(response)):
+                response = self._timed(request, options, endpoint)
+                if not attempt.should_retry(response):
                     return response
         raise AssertionError  # the last attempt raises its error
 

@@ -82,7 +82,9 @@ class Policy:
             return outcome.retryable
         return isinstance(outcome, Exception) and is_lost(outcome)
 
-    def attempts(self, endpoint: str = "") -> Iterator[Attempt]:
+    def attempts(
+        self, endpoint: str = "", can_repeat: Callable[[Any], bool] = lambda outcome: True
+    ) -> Iterator[Attempt]:
         """Yield attempts until one succeeds.
 
         ::
@@ -96,13 +98,9 @@ class Policy:
 
         Args:
             endpoint: the name of the request in logs and metrics, without secrets.
+            can_repeat: whether the call may be repeated after a response or an exception that the policy retries.
         """
-        attempt = Attempt(self, endpoint)
-        while not attempt.is_over:
-            attempt.has_failed = attempt.is_last = False
-            yield attempt
-            if not attempt.has_failed:
-                return
+        return iter(Attempt(self, endpoint, can_repeat))
 
     def __call__(self, function: Callable[_P, _R]) -> Callable[_P, _R]:
         """Decorate a function: its exceptions, and the responses that it returns, are retried.
@@ -128,17 +126,20 @@ def retrying(policy: Policy | None = None) -> Callable[[Callable[_P, _R]], Calla
 
 
 class Attempt:
-    """One try of a call, as a context manager around it; the same object for all tries.
+    """One try of a call, as a context manager around it; the same object for all tries."""
 
-    Attributes:
-        is_last: set it within the block to raise its exception, whatever the policy does.
-    """
-
-    def __init__(self, policy: Policy, endpoint: str) -> None:
-        self._policy, self._endpoint = policy, endpoint
-        self.has_failed = self.is_last = self.is_over = False
+    def __init__(self, policy: Policy, endpoint: str, can_repeat: Callable[[Any], bool]) -> None:
+        self._policy, self._endpoint, self._can_repeat = policy, endpoint, can_repeat
+        self._has_failed = self._is_over = False
         self._failures = 0
         self._started_at = policy.clock()
+
+    def __iter__(self) -> Iterator[Attempt]:
+        while not self._is_over:
+            self._has_failed = False
+            yield self
+            if not self._has_failed:
+                return
 
     def should_retry(self, response: Any) -> bool:
         """Return whether a response is retried, after the wait; then leave the block.
@@ -148,7 +149,7 @@ class Attempt:
         wait = self._wait_for(response)
         if wait is None:
             return False
-        self.has_failed = True
+        self._has_failed = True
         _release(response)
         self._policy.sleep(wait)
         return True
@@ -159,8 +160,8 @@ class Attempt:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
         if error is None or not isinstance(error, Exception):
             return False
-        self.has_failed = True
-        wait = None if self.is_last else self._wait_for(error)
+        self._has_failed = True
+        wait = self._wait_for(error)
         if wait is None:
             return False
         self._policy.sleep(wait)
@@ -169,10 +170,10 @@ class Attempt:
     def _wait_for(self, outcome: Any) -> float | None:
         """Return the seconds before another try, and log and count it; None if there is none."""
         policy = self._policy
-        if not policy.is_retryable(outcome):
+        if not policy.is_retryable(outcome) or not self._can_repeat(outcome):
             return None
         self._failures += 1
-        self.is_over = True
+        self._is_over = True
         if self._failures >= policy.tries:
             return None
         wait = policy.backoff.delay(self._failures, chance=policy.chance)
@@ -181,7 +182,7 @@ class Attempt:
             wait = max(wait, asked + policy.chance() * min(1.0, policy.first))
         if policy.clock() - self._started_at + wait > policy.total:
             return None
-        self.is_over = False
+        self._is_over = False
         self._report(outcome, wait)
         return wait
 

@@ -8,6 +8,7 @@ from urllib.parse import urljoin, urlsplit
 
 import msgspec
 
+from balog.common.config.json_text import parse_json
 from balog.common.errors import ConfigError
 from balog.common.http.urls import check_url
 from balog.tap.errors import SchemaError
@@ -111,17 +112,15 @@ def _decoded(data: bytes, location: str) -> Any:
     if len(data) > _MAX_BYTES:
         raise SchemaError(f"larger than {_MAX_BYTES >> 20} MiB; is this the right file?", location)
     try:
-        document = msgspec.json.decode(data.decode("utf-8-sig"))
-    except (msgspec.DecodeError, UnicodeDecodeError) as fault:
+        document = parse_json(data, location).data
+    except ConfigError as fault:
         if data.lstrip()[:1] in (b"{", b"["):
-            raise SchemaError(f"not JSON: {fault}", location) from None
+            raise SchemaError(fault.reason, fault.source) from None
         from balog.common.config.yaml_text import parse_yaml
 
         try:
             document = parse_yaml(data, location, None, None).data
         except ConfigError as error:
             raise SchemaError(f"not JSON, and as YAML: {error.reason}", location, error.path) from None
-    except RecursionError:
-        raise SchemaError("nested too deep", location) from None
     check_depth(document, location)
     return document

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from balog.tap import credentials
+from balog.tap.errors import SchemaError
 from balog.tap.projects.documents import ApiDocument
 from balog.tap.projects.model import StreamPlan
 from balog.tap.projects.names import UniqueNames, pascal, snake
@@ -35,14 +36,12 @@ class EndpointPlanner:
 
     Args:
         document: the document.
-        skipped: receives a sentence for each endpoint that cannot be a stream.
     """
 
-    def __init__(self, document: ApiDocument, skipped: list[str]) -> None:
+    def __init__(self, document: ApiDocument) -> None:
         self.plans: list[StreamPlan] = []
         self.settings: dict[str, dict[str, Any]] = {}
         self._document = document
-        self._skipped = skipped
         self._names = UniqueNames()
         self._classes = UniqueNames(["RestStream", "Tap", "Any", "Client", *credentials.__all__])
         self._by_path: dict[str, StreamPlan] = {}
@@ -60,14 +59,21 @@ class EndpointPlanner:
             return
         items, node = record_list
         record = record_schema(self._document, node)
+        filled, parent, from_parent = self._filled_path(path, record["properties"], parameters)
         segments = [part for part in path.split("/") if part and "{" not in part]
         words = [part for part in segments if not _VERSIONS.fullmatch(part.lower())] or segments
         name = self._names.take(snake(" ".join(words[-1:]), "stream"))
-        plan = StreamPlan(name, self._classes.take(pascal(name, "Stream")), path, record, items)
-        if not self._fill_path(plan, parameters):
-            return
-        plan.keys = self._keys(plan)
-        self._find_query(plan, schema, answer, parameters)
+        plan = StreamPlan(
+            name,
+            self._classes.take(pascal(name, "Stream")),
+            filled,
+            record,
+            items,
+            keys=_keys(name, record["properties"]),
+            parent=parent,
+            from_parent=from_parent,
+            **self._query(record["properties"], schema, answer, parameters),
+        )
         self._by_path[path] = plan
         self.plans.append(plan)
 
@@ -104,31 +110,31 @@ class EndpointPlanner:
         schema = self._document.mapping(node or {})
         return bool(self._properties(schema))
 
-    def _fill_path(self, plan: StreamPlan, parameters: Sequence[Mapping[str, Any]]) -> bool:
-        """Fill the parameters of the path from a parent's records, or from the config."""
-        parts = plan.path.split("/")
+    def _filled_path(
+        self, path: str, properties: dict[str, Any], parameters: Sequence[Mapping[str, Any]]
+    ) -> tuple[str, StreamPlan | None, dict[str, str]]:
+        """Fill the parameters of a path from a parent's records, whose properties are added, or from the config."""
+        parts = path.split("/")
         indexes = [index for index, part in enumerate(parts) if "{" in part]
         if any(not parts[index].startswith("{") or parts[index].count("{") > 1 for index in indexes):
-            self._skipped.append(f"GET {plan.path} is no stream: a parameter is only a part of a segment of its path")
-            return False
+            raise SchemaError("a parameter is only a part of a segment of its path")
         above = self._by_path.get("/".join(parts[: indexes[-1]])) if indexes else None
         field = self._field_of(above, parts[indexes[-1]].strip("{}")) if above is not None else None
-        if above is not None and above.parent is not None and field is not None:
-            self._skipped.append(f"GET {plan.path} is no stream: it is below {above.name}, which has a parent itself")
-            return False
+        parent, from_parent = None, {}
         for index in indexes:
             name = parts[index].strip("{}")
             if above is None or field is None or index != indexes[-1]:
                 parts[index] = f"{{config.{self._setting(name, parameters)}}}"
                 continue
-            plan.parent = above
+            if above.parent is not None:
+                raise SchemaError(f"it is below {above.name}, which has a parent itself")
+            parent = above
             parts[index] = f"{{{field}}}"
             own = snake(name if _plain(name) not in _KEYS else f"{above.name} {name}", "parent")
-            if own not in plan.schema["properties"]:
-                plan.from_parent[own] = field
-                plan.schema["properties"][own] = dict(above.schema["properties"][field])
-        plan.path = "/".join(parts)
-        return True
+            if own not in properties:
+                from_parent[own] = field
+                properties[own] = dict(above.schema["properties"][field])
+        return "/".join(parts), parent, from_parent
 
     def _field_of(self, parent: StreamPlan, name: str) -> str | None:
         fields = [field for field in parent.schema["properties"] if _FIELD.fullmatch(field)]
@@ -149,20 +155,20 @@ class EndpointPlanner:
             }
         return setting
 
-    def _keys(self, plan: StreamPlan) -> list[str]:
-        by_plain = {_plain(name): name for name in plan.schema["properties"]}
-        singular = _plain(plan.name).removesuffix("s")
-        id_field = next((by_plain[key] for key in (*_KEYS, f"{singular}id", f"{singular}key") if key in by_plain), None)
-        return [] if id_field is None else [id_field]
-
-    def _find_query(
-        self, plan: StreamPlan, schema: Mapping[str, Any], answer: Mapping[str, Any], given: Sequence[Mapping[str, Any]]
-    ) -> None:
-        """Find the parameters of the query: the bookmark's, those of paging, and those that are needed."""
+    def _query(
+        self,
+        properties: Mapping[str, Any],
+        schema: Mapping[str, Any],
+        answer: Mapping[str, Any],
+        given: Sequence[Mapping[str, Any]],
+    ) -> dict[str, Any]:
+        """Return what a plan has of the query: the bookmark's parameter, those of paging, and those that are needed."""
         queries = {str(each["name"]): each for each in given if each.get("in") == "query" and each.get("name")}
-        plan.paging = self._paging(queries, schema, answer)
-        used = set(re.findall(r"param=(\S+)", plan.paging))
-        times = [name for name, value in plan.schema["properties"].items() if value.get("format") == "date-time"]
+        paging = self._paging(queries, schema, answer)
+        params: dict[str, str] = {}
+        query: dict[str, Any] = {"paging": paging, "params": params}
+        used = set(re.findall(r"param=(\S+)", paging))
+        times = [name for name, value in properties.items() if value.get("format") == "date-time"]
         changed = next((name for name in times if _CHANGED.fullmatch(_plain(name))), None)
         free = [  # a first run sends none, so it must not be required
             name
@@ -171,11 +177,12 @@ class EndpointPlanner:
         ]
         since = min(free, key=lambda name: not self._is_time(queries[name]), default=None)
         if changed is not None and since is not None:
-            plan.replication_key, plan.since = changed, since
-            plan.params[since] = "{bookmark}"
+            query |= {"replication_key": changed, "since": since}
+            params[since] = "{bookmark}"
         for name, parameter in queries.items():
-            if parameter.get("required") is True and name not in used and name not in plan.params:
-                plan.params[name] = f"{{config.{self._setting(name, given)}}}"
+            if parameter.get("required") is True and name not in used and name not in params:
+                params[name] = f"{{config.{self._setting(name, given)}}}"
+        return query
 
     def _is_time(self, parameter: Mapping[str, Any]) -> bool:
         return self._document.mapping(parameter.get("schema") or {}).get("format") in ("date-time", "date")
@@ -231,6 +238,13 @@ class EndpointPlanner:
                 if _FIELD.fullmatch(name) and form is not None:
                     formats[f"{group}.{name}"] = form
         return formats
+
+
+def _keys(stream: str, properties: Mapping[str, Any]) -> list[str]:
+    by_plain = {_plain(name): name for name in properties}
+    singular = _plain(stream).removesuffix("s")
+    id_field = next((by_plain[key] for key in (*_KEYS, f"{singular}id", f"{singular}key") if key in by_plain), None)
+    return [] if id_field is None else [id_field]
 
 
 def _text_format(schema: Mapping[str, Any]) -> str | None:

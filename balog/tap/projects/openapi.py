@@ -32,12 +32,11 @@ def describe(location: str) -> ApiDescription:
     if len(paths) > _MAX_PATHS:
         raise SchemaError(f"has more than {_MAX_PATHS} paths", location)
     info = document.mapping(document.root.get("info") or {})
-    api = ApiDescription(sentence(str(info.get("title") or ""), "the API").rstrip("."), document.base_url())
-    planner = EndpointPlanner(document, api.skipped)
+    planner, skipped = EndpointPlanner(document), []
     for path in sorted(paths, key=lambda path: path.count("/")):
         safe = _safe_path(path)
         if safe is None:
-            api.skipped.append(f"{sentence(path, 'A path')[:100]} is left out: it is not a path")
+            skipped.append(f"{sentence(path, 'A path')[:100]} is left out: it is not a path")
             continue
         try:
             item = document.mapping(paths[path])
@@ -45,10 +44,11 @@ def describe(location: str) -> ApiDescription:
             if isinstance(operation, Mapping):
                 planner.add(safe, operation, _parameters(document, item, operation))
         except SchemaError as error:
-            api.skipped.append(f"GET {safe} is no stream: {error.reason}")
-    api.streams, api.sign_in = planner.plans, sign_in_of(document)
-    api.settings = {name: value for name, value in planner.settings.items() if name not in api.sign_in.settings}
-    return api
+            skipped.append(f"GET {safe} is no stream: {error.reason}")
+    sign_in = sign_in_of(document)
+    settings = {name: value for name, value in planner.settings.items() if name not in sign_in.settings}
+    title = sentence(str(info.get("title") or ""), "the API").rstrip(".")
+    return ApiDescription(title, document.base_url(), planner.plans, sign_in, settings, skipped)
 
 
 def _parameters(document: ApiDocument, *owners: Mapping[str, Any]) -> list[dict[str, Any]]:

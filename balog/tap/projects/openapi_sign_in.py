@@ -38,8 +38,6 @@ def _http(scheme: Mapping[str, Any]) -> ApiSignIn | None:
     user = {"username": _TEXT, "password": _SECRET}
     if kind == "basic":
         return ApiSignIn(["basic"], 'basic(config["username"], config["password"])', user, "HTTP Basic.")
-    if kind == "digest":
-        return ApiSignIn(["Digest"], 'Digest(config["username"], config["password"])', user, "HTTP Digest.")
     return _token(scheme) if kind == "bearer" else None
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from balog.tap.config.relative_files import relative_to_caller
 from balog.tap.errors import SchemaError
+from balog.tap.records.validation import RecordValidator
 from balog.tap.schema.documents import Documents
 from balog.tap.schema.flattening import flatten
 from balog.tap.schema.references import resolve, resolve_target
@@ -47,11 +48,27 @@ def schema_of(source: Any, client: Callable[[], Any], stream: str) -> dict[str, 
         raise SchemaError(f"expected a schema, a type or a source of schemas; found {type(source).__name__}", where)
     if not isinstance(schema, dict):
         raise SchemaError(f"expected a schema, an object; found {type(schema).__name__}", where)
-    schema = flatten(resolve(schema, where, documents=Documents(_no_file)))
+    return _of_records(flatten(resolve(schema, where, documents=Documents(_no_file))), where)
+
+
+def _of_records(schema: dict[str, Any], source: str) -> dict[str, Any]:
+    """Return the schema of records, with its type.
+
+    Raises:
+        SchemaError: a value of the schema is no object.
+    """
     kind = schema.get("type", "object" if "properties" in schema else None)
     if kind is not None and "object" not in ([kind] if isinstance(kind, str) else kind):
-        raise fault(f"a record is an object, and this is a schema of {kind}", where, ("type",))
+        raise fault(f"a record is an object, and this is a schema of {kind}", source, ("type",))
     return schema if "type" in schema else {"type": "object", **schema}
+
+
+def _of_file(documents: Documents, file: str) -> dict[str, Any]:
+    schema = flatten(resolve_target(documents, documents.open(file)))
+    _of_records(schema, file)
+    if reason := RecordValidator(schema, schema, (), lambda crumb: True).fault():
+        raise SchemaError(reason, file)
+    return schema
 
 
 def _no_file(path: str) -> bytes:
@@ -68,7 +85,7 @@ def json_file(path: str | os.PathLike[str]) -> SchemaSource:
     file, documents = relative_to_caller(path), Documents()
 
     def source(client: Any, stream: str) -> dict[str, Any]:
-        return flatten(resolve_target(documents, documents.open(file)))
+        return _of_file(documents, file)
 
     return source
 
@@ -84,7 +101,7 @@ def json_folder(path: str | os.PathLike[str]) -> SchemaSource:
     def source(client: Any, stream: str) -> dict[str, Any]:
         if stream in ("", ".", "..") or "/" in stream or "\0" in stream:
             raise SchemaError(f"a stream named {stream!r} can't have a file in a folder", folder)
-        return flatten(resolve_target(documents, documents.open(os.path.join(folder, f"{stream}.json"))))
+        return _of_file(documents, os.path.join(folder, f"{stream}.json"))
 
     return source
 

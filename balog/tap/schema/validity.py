@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-import msgspec
-
+from balog.common.config.document import TOO_DEEP
+from balog.common.config.json_text import parse_json
+from balog.common.errors import ConfigError
 from balog.common.text import suggest
 from balog.tap.errors import SchemaError
 from balog.tap.json_schema.keywords import ALL_TYPES, ANNOTATIONS, Steps, subschemas
@@ -36,18 +37,19 @@ def decode(data: bytes, source: str) -> Any:
     """Decode a document that is, or contains, JSON Schemas.
 
     Raises:
-        SchemaError: the document is not JSON, larger than 4 MiB, or nested deeper than 100.
+        SchemaError: the document is not JSON, has a key twice, is larger than 4 MiB, or nested deeper than 100.
     """
     if len(data) > MAX_BYTES:
         raise SchemaError(f"larger than {MAX_BYTES >> 20} MiB; is this the right file?", source)
     try:
-        document = msgspec.json.decode(data.decode("utf-8-sig"))
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise SchemaError(f"not JSON: {str(error).removeprefix('JSON is malformed: ')}", source) from None
-    except RecursionError:
-        raise SchemaError(f"nested deeper than {MAX_DEPTH}", source) from None
-    check_depth(document, source)
-    return document
+        document = parse_json(data, source)
+    except ConfigError as error:
+        reason = f"nested deeper than {MAX_DEPTH}" if error.reason == TOO_DEEP else error.reason
+        raise SchemaError(reason, error.source) from None
+    check_depth(document.data, source)
+    for reason, path in document.problems:
+        raise SchemaError(reason, source, path)
+    return document.data
 
 
 def check_depth(document: Any, source: str = "") -> None:

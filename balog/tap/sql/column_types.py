@@ -96,21 +96,9 @@ def column_type(kind: types.TypeEngine[Any], dialect: str, zone: tzinfo, *, null
     if isinstance(kind, types.Integer):
         return _plain(kind, _integer(kind, dialect, null), is_ordered=True)
     if isinstance(kind, (types.Numeric, types.Float)):
-        if isinstance(kind, types.FLOAT if dialect == "mysql" else types.REAL):
-            return ColumnType(number(null=null), _wide, lambda value: literal(_single(value)), _shortest, True)
-        if isinstance(kind, types.Float):  # without SQLAlchemy's Decimal of ten digits
-            return _plain(types.Double(), number(null=null), float, is_ordered=True)
-        return _plain(kind, number(null=null), _decimal, is_ordered=True)
-    if isinstance(kind, (types.DateTime, types.Date)) and dialect in ("postgresql", "duckdb"):
-        return _postgres_time(kind, zone, null)
-    if isinstance(kind, types.DateTime):
-        if getattr(kind, "timezone", False) or (dialect == "mysql" and isinstance(kind, types.TIMESTAMP)):
-            return _plain(kind, date_time(null=null), _aware(dialect), is_ordered=True)
-        convert = None if str(zone) == "UTC" else lambda value: _time(value).replace(tzinfo=zone)
-        read = _plain(kind, date_time(null=null), lambda value: _naive(value, zone), convert, is_ordered=True)
-        return replace(read, is_naive=True)
-    if isinstance(kind, types.Date):
-        return _plain(kind, date_type(null=null), _date, is_ordered=True)
+        return _number(kind, dialect, null)
+    if isinstance(kind, (types.DateTime, types.Date)):
+        return _time_type(kind, dialect, zone, null)
     if isinstance(kind, types.Uuid):
         return _plain(kind, string(null=null, format="uuid"), _uuid if kind.as_uuid else str)
     if isinstance(kind, (types.LargeBinary, types.BINARY, types.VARBINARY)):
@@ -123,6 +111,26 @@ def column_type(kind: types.TypeEngine[Any], dialect: str, zone: tzinfo, *, null
         is_limited = isinstance(kind.length, int)
         return _plain(kind, string(null=null, max_length=kind.length if is_limited else None))
     return _text(kind, string(null=null), dialect)
+
+
+def _number(kind: Any, dialect: str, null: bool) -> ColumnType:
+    if isinstance(kind, types.FLOAT if dialect == "mysql" else types.REAL):
+        return ColumnType(number(null=null), _wide, lambda value: literal(_single(value)), _shortest, True)
+    if isinstance(kind, types.Float):  # without SQLAlchemy's Decimal of ten digits
+        return _plain(types.Double(), number(null=null), float, is_ordered=True)
+    return _plain(kind, number(null=null), _decimal, is_ordered=True)
+
+
+def _time_type(kind: Any, dialect: str, zone: tzinfo, null: bool) -> ColumnType:
+    if dialect in ("postgresql", "duckdb"):
+        return _postgres_time(kind, zone, null)
+    if isinstance(kind, types.Date):
+        return _plain(kind, date_type(null=null), _date, is_ordered=True)
+    if getattr(kind, "timezone", False) or (dialect == "mysql" and isinstance(kind, types.TIMESTAMP)):
+        return _plain(kind, date_time(null=null), _aware(dialect), is_ordered=True)
+    convert = None if str(zone) == "UTC" else lambda value: _time(value).replace(tzinfo=zone)
+    read = _plain(kind, date_time(null=null), lambda value: _naive(value, zone), convert, is_ordered=True)
+    return replace(read, is_naive=True)
 
 
 def _plain(

@@ -66,7 +66,7 @@ class Stop(StopSignals):
 
     @contextmanager
     def interruptible(self) -> Iterator[None]:
-        """Let a signal interrupt the source's code inside the ``with`` body."""
+        """Raise ``Interrupted`` at a signal inside the ``with`` body, where the source's code runs."""
         self.in_source = True
         try:
             self.check()
