@@ -12,8 +12,7 @@ import pytest
 from balog.tap.catalog import CatalogEntry
 from balog.tap.errors import RecordError
 from balog.tap.records import Policy, Transformer
-from balog.tap.records.batches import read_batch_config
-from tests.documentation import blocks, page_text, run_task
+from tests.documentation import page_text, run_task
 
 TEXT = page_text("tap-records")
 TABLE = TEXT.split("| type in the schema |")[1].split("\n\n")[0]
@@ -43,10 +42,5 @@ def test_a_value_becomes_what_the_table_says(schema: str, given: str, written: s
     assert text.replace(",", ", ") == written if written.startswith("[") else text == written
 
 
-def test_it_has_every_policy_and_what_a_batch_config_may_hold(tmp_path: Path) -> None:
+def test_it_has_every_policy() -> None:
     assert set(re.findall(r'^\| `"(\w+)"`', TEXT, re.MULTILINE)) == set(get_args(Policy))
-    (example,) = (msgspec.json.decode(block.text) for block in blocks(TEXT) if block.language == "json")
-    example["batch_config"]["storage"]["root"] = str(tmp_path)
-    fields = msgspec.structs.fields(read_batch_config(example["batch_config"]))
-    said = TEXT.split("## BATCH")[1]
-    assert all(f"`{field.name}" in said for field in fields)

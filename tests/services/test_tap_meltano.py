@@ -108,7 +108,7 @@ def test_its_catalog_and_what_it_says_of_itself_are_asked_for(project: Project) 
     about = json.loads(project.meltano("invoke", "tap-people", "--about", "--format=json"))
     assert about["name"] == "tap-people"
     assert {"catalog", "discover", "state", "about"} <= set(about["capabilities"])
-    assert set(about["settings"]["properties"]) == {"source", "start_date", "batch_config", "quarantine_file"}
+    assert set(about["settings"]["properties"]) == {"source", "start_date", "quarantine_file"}
 
 
 def test_the_rules_of_selection_are_those_of_its_catalog(project: Project) -> None:

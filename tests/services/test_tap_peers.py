@@ -241,18 +241,6 @@ class TestTargetPostgres:
         )
         assert without_sdc(database.ask("SELECT * FROM cities ORDER BY code")) == CITIES[:2]
 
-    def test_has_the_rows_of_batches(self, pipeline: Pipeline, database: Database) -> None:
-        pipeline.tap_config["batch_config"] = {
-            "encoding": {"format": "jsonl", "compression": "gzip"},
-            "storage": {"root": f"file://{pipeline.folder}/batches", "prefix": "people-"},
-            "batch_size": 2,
-        }
-        pipeline.run(PEOPLE, CITIES)
-        assert {message["stream"] for message in pipeline.messages("BATCH")} >= {"people"}
-        assert pipeline.read() == []
-        assert as_sent(without_sdc(database.ask("SELECT * FROM people ORDER BY id"))) == as_sent(PEOPLE)
-        assert without_sdc(database.ask("SELECT * FROM cities ORDER BY code")) == CITIES
-
 
 class TestTargetPostgresOfPipelineWise:
     @pytest.fixture

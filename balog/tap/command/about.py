@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from balog.tap.definition import TapDefinition
 
-CAPABILITIES = ("about", "batch", "catalog", "discover", "state")
+CAPABILITIES = ("about", "catalog", "discover", "state")
 
 
 def version_of(tap: TapDefinition) -> str:

@@ -124,8 +124,6 @@ class Program:
         self._client: list[Any] = []
         self._has_all_streams = True
         self._toolkit: dict[str, Any] = {}
-        self._batch: Any = None
-        self._batch_source = ""
 
     def run(self) -> int:
         """Run what the options ask for, and return the exit code."""
@@ -175,8 +173,6 @@ class Program:
             config = self._read_config()
             catalog = self._read_catalog(config)
             state = self._read_state() or State()
-            if self._batch is not None:
-                output.write_batches(self._batch, self._batch_source)
             reporter = Reporter(self.tap.name, version_of(self.tap))
             reporter.begin([entry.tap_stream_id for entry in catalog if entry.is_selected], state.currently_syncing)
             with Stop() as stop:  # also during the report: a signal after the last message changes nothing
@@ -209,8 +205,6 @@ class Program:
                 raise self._with_variables(error) from None
             return error
         self._toolkit = spec.toolkit(config)
-        self._batch = self._toolkit.pop("batch_config")
-        self._batch_source = given.sources.get("batch_config", given.source)
         secrets = spec.secrets(given.values)
         if secrets:
             as_in_urls = (quote(secret, safe="") for secret in secrets)

@@ -17,7 +17,6 @@ from balog.tap.json_schema.references import resolve_reference
 
 TOOLKIT_SETTINGS: dict[str, dict[str, Any]] = {
     "start_date": {"type": "string", "format": "instant", "description": "where streams without a bookmark begin"},
-    "batch_config": {"type": "object", "description": "records go to files, as BATCH"},
     "quarantine_file": {"type": "string", "minLength": 1, "description": "where records go that break their schema"},
 }
 """Settings that every tap of the toolkit supports, whether its spec declares them or not."""

@@ -1,6 +1,6 @@
-"""From a source's record to a line on stdout: selection, coercion, validation, quarantine and batches."""
+"""From a source's record to a line on stdout: selection, coercion, validation and quarantine."""
 
-from balog.tap.records.output import Output, Writer
+from balog.tap.records.output import Output, RecordWriter
 from balog.tap.records.quarantine import MAX_QUARANTINED, RecordQuarantine, default_quarantine
 from balog.tap.records.times import EpochUnit
 from balog.tap.records.transformer import Policy, Transformer
@@ -11,7 +11,7 @@ __all__ = [
     "Output",
     "Policy",
     "RecordQuarantine",
+    "RecordWriter",
     "Transformer",
-    "Writer",
     "default_quarantine",
 ]

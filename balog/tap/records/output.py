@@ -7,7 +7,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -15,9 +15,6 @@ from balog.common.signals import signals_for_main_thread
 from balog.log.outputs.streams import data_stream, hold_stdout, lock, write_line
 from balog.tap.errors import OutputError, RecordError
 from balog.tap.records.plain import unwritable
-
-if TYPE_CHECKING:
-    from balog.tap.records.batches import BatchFiles, TapBatchConfig
 
 _encoder = msgspec.json.Encoder(decimal_format="number")
 
@@ -29,18 +26,8 @@ def raise_refusal(record: Any, error: RecordError) -> None:
     raise error
 
 
-class Writer(Protocol):
-    """Writes the records of one stream; see ``Output.records``."""
-
-    def __call__(self, record: dict[str, Any]) -> bool:
-        """Write a record. Return False if it could not be written and was passed to ``refuse``."""
-
-    def page(self, records: Sequence[dict[str, Any]]) -> int:
-        """Write several records, faster than one by one. Return the number of written ones."""
-
-
 class RecordWriter:
-    """Writes RECORD messages; see ``Writer``."""
+    """Writes the records of one stream; see ``Output.records``."""
 
     def __init__(self, write: Callable[[bytes], None], stream: str, version: int | None, refuse: Refuse) -> None:
         self._write = write
@@ -51,7 +38,7 @@ class RecordWriter:
         self._tail = b"}\n" if version is None else b',"version":%d}\n' % version
 
     def __call__(self, record: dict[str, Any]) -> bool:
-        """See ``Writer``."""
+        """Write a record. Return False if it could not be written and was passed to ``refuse``."""
         try:
             line = _encoder.encode(record)
         except (TypeError, ValueError, RecursionError, ArithmeticError) as error:
@@ -61,7 +48,7 @@ class RecordWriter:
         return True
 
     def page(self, records: Sequence[dict[str, Any]]) -> int:
-        """See ``Writer``."""
+        """Write several records, faster than one by one. Return the number of written ones."""
         head, tail = self._head, self._tail
         encode = _encoder.encode
         try:
@@ -94,9 +81,6 @@ class Output:
         self._is_flushing = False
         self._failure: OutputError | None = None
         self._room = _PIECE
-        self._batch: TapBatchConfig | None = None
-        self._batches: list[BatchFiles] = []
-        self._schemas: dict[str, dict[str, Any]] = {}
         self._watch = watch
 
     @contextmanager
@@ -127,14 +111,10 @@ class Output:
                 raise
             finally:
                 is_over.set()
-                for batches in self._batches:
-                    batches.close()
             self.flush()
 
     def schema(self, stream: str, schema: dict[str, Any], keys: list[str], bookmarks: list[str]) -> None:
         """Write a SCHEMA."""
-        self._finish_batches()
-        self._schemas[stream] = schema
         self._message(
             {
                 "type": "SCHEMA",
@@ -145,40 +125,18 @@ class Output:
             }
         )
 
-    def write_batches(self, block: Any, source: str = "") -> None:
-        """Write further records to files, with BATCH messages, according to a ``batch_config``.
-
-        Raises:
-            ConfigError: see ``read_batch_config``.
-        """
-        from balog.tap.records.batches import read_batch_config
-
-        self._batch = read_batch_config(block, source=source)
-
-    def records(self, stream: str, version: int | None = None, *, refuse: Refuse | None = None) -> Writer:
+    def records(self, stream: str, version: int | None = None, *, refuse: Refuse = raise_refusal) -> RecordWriter:
         """Return the writer of a stream's records. Call it for each record or for each page.
-
-        With ``batch``, records are written to files, which BATCH messages name. A STATE follows the files of all
-        records before it. Records with a version are never written to files: targets of the Meltano SDK do not know
-        the version of rows in files and delete all of them at ACTIVATE_VERSION.
 
         Args:
             stream: the stream's name in messages.
             version: the version of a full table.
-            refuse: receives each record that JSON cannot represent, and the error; None raises the error.
+            refuse: receives each record that JSON cannot represent, and the error; by default it raises the error.
         """
-        refuse = refuse or raise_refusal
-        if self._batch is None or version is not None:
-            return RecordWriter(self.write, stream, version, refuse)
-        from balog.tap.records.batches import BatchFiles
-
-        writer = BatchFiles(self.write, stream, self._batch, lambda: self._schemas.get(stream, {}), refuse)
-        self._batches.append(writer)
-        return writer
+        return RecordWriter(self.write, stream, version, refuse)
 
     def activate_version(self, stream: str, version: int) -> None:
         """Write an ACTIVATE_VERSION."""
-        self._finish_batches()
         self._message({"type": "ACTIVATE_VERSION", "stream": stream, "version": version})
 
     def state(self, value: dict[str, Any]) -> None:
@@ -187,7 +145,6 @@ class Output:
         Raises:
             OutputError: stdout or the state file cannot be written.
         """
-        self._finish_batches()
         if self._state_file is not None:
             from balog.common.storage.base import StorageError
             from balog.common.storage.local import LocalStorage
@@ -243,10 +200,6 @@ class Output:
         if self._failure is None:
             self._buffer.extend(line)
             self.flush()
-
-    def _finish_batches(self) -> None:
-        for batches in self._batches:
-            batches.finish()
 
     def _message(self, message: dict[str, Any]) -> None:
         self.write(_encoder.encode(message) + b"\n")
