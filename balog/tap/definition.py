@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -13,14 +12,14 @@ from balog.tap.config import make_spec
 from balog.tap.config.relative_files import place_of_caller
 from balog.tap.errors import TapError
 from balog.tap.records import MAX_QUARANTINED
-from balog.tap.schema import SchemaSource, generated
+from balog.tap.schema import SchemaSource
 from balog.tap.streams import Stream, StreamFamily, StreamFinder, add, declare, inject, link
 
 _Any = TypeVar("_Any", bound=Callable[..., Any])
 
 
 class _Declaration(NamedTuple):
-    """A setting that was declared under a stream's name; "" stands for all streams, setting "" for none."""
+    """A setting that was declared under a stream's name; "" stands for all streams."""
 
     stream: str
     setting: str
@@ -44,7 +43,6 @@ class TapDefinition:
         streams: all declared streams and substreams by name, in order.
         finder: see ``discover``; None for a tap that declares all of its streams.
         make_client: see ``client``; None for a tap without a client.
-        visitors: functions declared by ``metadata``, with the stream's name, or "" for all.
         place: where the tap was made, ``file:line``.
     """
 
@@ -67,7 +65,6 @@ class TapDefinition:
         self.streams = StreamFamily()
         self.finder: StreamFinder | None = None
         self.make_client: Callable[[Any], Any] | None = None
-        self.visitors: list[tuple[str, Callable[..., Any]]] = []
         self._declarations: list[_Declaration] = []
 
     def client(self, function: _Any) -> _Any:
@@ -147,45 +144,13 @@ class TapDefinition:
         add(self.streams, stream)
         return stream
 
-    def schema(self, name: str = "", source: SchemaSource | dict[str, Any] | type | None = None) -> Any:
-        """Declare the schema of a stream; without a name, that of all streams that declare none.
-
-        Without a source it is a decorator of a function that returns the schema and may have the parameters ``client``
-        and ``stream`` (the name). ``@tap.schema()`` on a function without parameter ``stream`` returns all schemas by
-        name, and is called once.
-        """
+    def schema(self, name: str = "", source: SchemaSource | dict[str, Any] | type | str | None = None) -> Any:
+        """Declare the schema of a stream, and return it; without a name, that of all streams that declare none."""
         line = self._place_of(name, "schema")
-        if source is not None:
-            self._declarations.append(_Declaration(name, "schema", source, line))
-            return source
-
-        def declare_source(function: _Any) -> _Any:
-            call = inject(function, ("client", "stream"), f"schema of {name or 'all streams'} ({line})")
-            is_each = bool(name) or "stream" in inspect.signature(function).parameters
-            schema_source: SchemaSource = (
-                (lambda client, stream: call({"client": client, "stream": lambda: stream}))
-                if is_each
-                else generated(lambda client: call({"client": lambda: client}))
-            )
-            self._declarations.append(_Declaration(name, "schema", schema_source, line))
-            return function
-
-        return declare_source
-
-    def metadata(self, name: str = "") -> Callable[[_Any], _Any]:
-        """Declare a function that is called with each node of a stream's schema, or of all, during discovery.
-
-        Its arguments are the node (``name``, ``path``, ``level``, 0 for the stream itself; ``set(key, value)`` writes
-        metadata) and the node's schema. The default metadata is there already.
-        """
-        line = self._place_of(name, "metadata")
-
-        def declare_visitor(function: _Any) -> _Any:
-            self.visitors.append((name, function))
-            self._declarations.append(_Declaration(name, "", None, line))
-            return function
-
-        return declare_visitor
+        if source is None:
+            raise TapError(f"schema ({line}): expected a source of the schema; see balog.tap.schema")
+        self._declarations.append(_Declaration(name, "schema", source, line))
+        return source
 
     def bookmark(self, name: str) -> Callable[[_Any], _Any]:
         """Declare the function that returns a record's replication value; see ``Stream.bookmark_of``."""
@@ -206,14 +171,13 @@ class TapDefinition:
         default_schema: Any = None
         for name, setting, value, line in self._declarations:
             if not name:
-                default_schema = value if setting == "schema" else default_schema
+                default_schema = value
                 continue
             if name not in self.streams:
                 if self.finder is not None:
                     continue
                 raise TapError(f"there is no stream {name!r} ({line}){suggest(name, self.streams, limit=0)}")
-            if setting:
-                setattr(self.streams[name], setting, value)
+            setattr(self.streams[name], setting, value)
         link(self.streams)
         for stream in self.streams.values():
             stream.need_schema(default_schema)

@@ -47,6 +47,6 @@ def test_the_python_runs() -> None:
         exec(compile(text, "docs/reference/tap-config.md", "exec"), names)
 
 
-def test_the_visitor_of_the_page_on_catalogs_adds_metadata(tmp_path: Path) -> None:
+def test_the_stream_of_the_page_on_catalogs_adds_metadata(tmp_path: Path) -> None:
     (found,) = run_page("tap-catalog.md", tmp_path)
     assert found == "1\n"

@@ -1,4 +1,4 @@
-"""The catalog that discovery gives: metadata by default, what streams and visitors say, and what does not fit."""
+"""The catalog that discovery gives: metadata by default, what streams say, and what does not fit."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from balog.tap.catalog.discovery import default_metadata, discover
-from balog.tap.catalog.entry import SchemaNode
 from balog.tap.errors import TapError
 from balog.tap.streams import Stream
 
@@ -76,32 +75,6 @@ def test_what_a_stream_says_goes_over_the_default_and_none_takes_it_away() -> No
     assert "forced-replication-method" not in metadata[()]
     assert metadata[()]["x"] == 1
     assert metadata["properties", "name"] == {"inclusion": "unsupported"}
-
-
-def test_visitors_see_each_node_and_say_more() -> None:
-    seen = []
-
-    def visit(node: SchemaNode, schema: dict[str, Any]) -> None:
-        seen.append((node.name, node.path, node.level, schema.get("type")))
-        if node.level == 2:
-            node.set("inclusion", "unsupported")
-        if node.name == "name":
-            node.set("sql-datatype", "varchar")
-            assert node.metadata["inclusion"] == "available"
-
-    metadata = default_metadata(stream(), SCHEMA, [visit])
-    assert seen[0] == ("contacts", (), 0, "object")
-    assert seen[1:3] == [("id", ("properties", "id"), 1, "integer"), ("at", ("properties", "at"), 1, "string")]
-    assert metadata["properties", "address", "properties", "city"] == {"inclusion": "unsupported"}
-    assert metadata["properties", "name"]["sql-datatype"] == "varchar"
-
-
-def test_visitors_of_other_streams_are_not_asked() -> None:
-    asked: list[str] = []
-    visitors = [("contacts", lambda node, schema: asked.append("own")), ("", lambda node, schema: asked.append("all"))]
-    visitors.append(("others", lambda node, schema: asked.append("others")))
-    discover([stream()], lambda each: {"type": "object"}, visitors)  # type: ignore[arg-type]
-    assert asked == ["own", "all"]
 
 
 @pytest.mark.parametrize(

@@ -133,9 +133,10 @@ class TestSync:
     def test_a_schema_that_cannot_be_had_is_a_stream_that_fails(self, capfd: Any, config: str) -> None:
         tap = make()
 
-        @tap.schema("broken")
-        def gone() -> Any:
+        def gone(client: Any, stream: str) -> Any:
             raise ConnectionError("refused")
+
+        tap.schema("broken", gone)
 
         ran = Ran(capfd, tap, "-c", config)
         assert ran.code == 1
@@ -171,10 +172,11 @@ class TestDiscover:
     def test_a_schema_that_wants_the_client_does(self, capfd: Any, config: str) -> None:
         tap = make()
 
-        @tap.schema("contacts")
-        def described(client: Any) -> Any:
+        def described(client: Any, stream: str) -> Any:
             print("asked")
-            return {**SCHEMA, "title": client["base_url"]}
+            return {**SCHEMA, "title": client()["base_url"]}
+
+        tap.schema("contacts", described)
 
         ran = Ran(capfd, tap, "--discover")
         assert (ran.code, ran.out) == (2, "")
@@ -373,9 +375,11 @@ class TestSecrets:
     def test_what_breaks_outside_of_streams_is_said_in_one_line(self, capfd: Any, config: str) -> None:
         tap = make()
 
-        @tap.metadata()
-        def visit(node: Any, schema: Any) -> None:
-            raise KeyError("hunter2")
+        class Streams(dict[str, Any]):
+            def values(self) -> Any:
+                raise KeyError("hunter2")
+
+        tap.link = lambda: Streams()  # type: ignore[method-assign]
 
         ran = Ran(capfd, tap, "-c", config)
         assert (ran.code, ran.out) == (1, "")

@@ -10,7 +10,7 @@ from balog.tap import Tap
 from balog.tap.bookmarks import State
 from balog.tap.catalog import choose
 from balog.tap.errors import TapError
-from balog.tap.schema import schema_of
+from balog.tap.schema import generated, schema_of
 from balog.tap.syncing import Sync
 from tests.tap.syncs import SCHEMA, Messages, Ran, sync
 
@@ -29,9 +29,10 @@ class TestSchema:
     def test_by_a_function_of_the_client(self, tap: Tap) -> None:
         tap.stream("contacts")(lambda: ())
 
-        @tap.schema("contacts")
         def describe(client: Any, stream: str) -> dict[str, Any]:
-            return {"type": "object", "title": f"{client} {stream}", "properties": {}}
+            return {"type": "object", "title": f"{client()} {stream}", "properties": {}}
+
+        tap.schema("contacts", describe)
 
         assert _schemas(tap)["contacts"]["title"] == "client contacts"
 
@@ -40,10 +41,11 @@ class TestSchema:
         tap.stream("contacts", "leads")(lambda: ())
         tap.stream("own", schema={"type": "object", "title": "own"})(lambda: ())
 
-        @tap.schema()
         def describe(client: Any) -> dict[str, Any]:
             asked.append(client)
             return {name: {"type": "object", "title": name} for name in ("contacts", "leads")}
+
+        tap.schema(source=generated(describe))
 
         assert [schema["title"] for schema in _schemas(tap).values()] == ["contacts", "leads", "own"]
         assert asked == ["client"]
@@ -149,7 +151,7 @@ class TestHooks:
             Tap("tap-cool").bookmark("contacts")(lambda row: None)
 
 
-@pytest.mark.parametrize("name", ["schema", "metadata", "bookmark", "after"])
+@pytest.mark.parametrize("name", ["schema", "bookmark", "after"])
 def test_a_decorator_without_parentheses_says_where_it_is(name: str) -> None:
     with pytest.raises(TapError, match=r"\(.*test_tap_declared\.py:\d+\): expected a stream's name, and parentheses"):
         getattr(Tap("tap-cool"), name)(lambda record: record)

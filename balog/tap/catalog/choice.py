@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
 from balog.common.errors import ConfigError
 from balog.common.text import suggest
-from balog.tap.catalog.discovery import AnyStream, Discovered, Visitor, discover
+from balog.tap.catalog.discovery import AnyStream, Discovered, discover
 from balog.tap.catalog.entry import Catalog, CatalogEntry, Method, keys_of, properties_of
 from balog.tap.errors import TapConfigProblems
 
@@ -36,7 +36,6 @@ def choose(
     streams: Sequence[AnyStream],
     given: Catalog | None,
     read_schema: Callable[[Any], dict[str, Any]],
-    visitors: Iterable[tuple[str, Visitor]] = (),
     source: str = "catalog",
 ) -> CatalogChoice:
     """Merge a user's catalog with the streams of the tap.
@@ -49,16 +48,14 @@ def choose(
         streams: the streams of the tap.
         given: the user's catalog; None selects the default.
         read_schema: see ``discover``.
-        visitors: see ``discover``.
         source: the catalog's file, for errors.
 
     Raises:
         TapConfigProblems: the catalog names no stream of the tap, selects none, or has a schema without its keys.
         TapError: the tap's declarations contradict its schemas.
     """
-    visitors = list(visitors)
     if given is None:
-        catalog = discover(streams, read_schema, visitors)
+        catalog = discover(streams, read_schema)
         if not any(entry.is_selected for entry in catalog) and not catalog.failed:
             raise TapConfigProblems([ConfigError("no stream is selected by default; give a --catalog", source)])
         return CatalogChoice(catalog, [])
@@ -89,7 +86,7 @@ def choose(
     for name in wanted:
         stream = known[name]
         entry = given.get(name)
-        tap_catalog = discover([stream], lambda stream: own.get(stream.name) or read_schema(stream), visitors)
+        tap_catalog = discover([stream], lambda stream: own.get(stream.name) or read_schema(stream))
         catalog.failed.update(tap_catalog.failed)
         for tap_entry in tap_catalog:
             catalog.entries[name] = _chosen(tap_entry, stream, entry, name in selected, warnings)

@@ -12,22 +12,18 @@ from balog.tap.catalog.entry import (
     Catalog,
     CatalogEntry,
     Metadata,
-    SchemaNode,
     keys_of,
-    nodes_of,
+    paths_of,
     properties_of,
 )
 from balog.tap.errors import SyncError, TapError
-
-Visitor = Callable[[SchemaNode, Any], Any]
-"""Called with a node and its schema; adds metadata with ``node.set``."""
 
 AnyStream: TypeAlias = Any
 """A ``balog.tap.streams.Stream``, whose room is above this one."""
 
 
-def default_metadata(stream: AnyStream, schema: dict[str, Any], visitors: Iterable[Visitor] = ()) -> Metadata:
-    """Return a stream's metadata: the defaults, then what the stream declares, then what visitors add.
+def default_metadata(stream: AnyStream, schema: dict[str, Any]) -> Metadata:
+    """Return a stream's metadata: the defaults, then what the stream declares.
 
     The stream has ``inclusion``, ``selected-by-default``, ``table-key-properties``, ``forced-replication-method``,
     ``valid-replication-keys`` and, if it has a parent, ``parent-tap-stream-id``. Each property has ``inclusion``:
@@ -44,9 +40,9 @@ def default_metadata(stream: AnyStream, schema: dict[str, Any], visitors: Iterab
     _refuse_unknown_keys(stream, schema, properties)
     automatic = keys_of(stream)
     metadata: Metadata = {}
-    for node in nodes_of(stream.name, schema, metadata):
-        is_automatic = node.level == 1 and node.name in automatic
-        node.metadata["inclusion"] = "automatic" if is_automatic else "available"
+    for path in paths_of(schema):
+        is_automatic = len(path) == 2 and path[1] in automatic
+        metadata[path] = {"inclusion": "automatic" if is_automatic else "available"}
     top = metadata[()]
     top["selected-by-default"] = stream.select
     top["table-key-properties"] = list(stream.key_properties)
@@ -59,12 +55,8 @@ def default_metadata(stream: AnyStream, schema: dict[str, Any], visitors: Iterab
     for path, declared in stream.metadata.items():
         if path not in metadata and schema:
             raise TapError(f"stream {stream.name!r}: it has metadata of {path!r}, which is not in its schema")
-        for key, value in declared.items():
-            SchemaNode(stream.name, path, None, metadata.setdefault(path, {})).set(key, value)
-    visitors = list(visitors)
-    for node in list(nodes_of(stream.name, schema, metadata)) if visitors else ():
-        for visit in visitors:
-            visit(node, node.schema)
+        values = {**metadata.get(path, {}), **declared}
+        metadata[path] = {key: value for key, value in values.items() if value is not None}
     for path, values in metadata.items():
         if values.get("inclusion", "available") not in ("available", "automatic", "unsupported"):
             raise TapError(
@@ -96,23 +88,18 @@ class Discovered(Catalog):
     failed: dict[str, SyncError] = field(default_factory=dict)
 
 
-def discover(
-    streams: Iterable[AnyStream],
-    read_schema: Callable[[Any], dict[str, Any]],
-    visitors: Iterable[tuple[str, Visitor]] = (),
-) -> Discovered:
+def discover(streams: Iterable[AnyStream], read_schema: Callable[[Any], dict[str, Any]]) -> Discovered:
     """Return the catalog of streams, in their order.
 
     Args:
         streams: those of a tap, ``tap.streams.values()``.
         read_schema: returns a stream's schema, with references resolved.
-        visitors: pairs of a stream's name, "" for all, and a visitor; see ``Tap.metadata``.
 
     Raises:
         TapError: the tap's declarations contradict its schemas.
         ConfigError: a source of schemas needs the client, and the config is invalid.
     """
-    catalog, visitors = Discovered(), list(visitors)
+    catalog = Discovered()
     for stream in streams:
         try:
             schema = read_schema(stream)
@@ -122,23 +109,13 @@ def discover(
             kind = "" if isinstance(error, BalogError) else f"{type(error).__name__}: "
             catalog.failed[stream.name] = SyncError(stream.name, f"its schema could not be read: {kind}{error}", error)
         else:
-            catalog.entries[stream.name] = entry_of(stream, schema, visitors)
+            catalog.entries[stream.name] = CatalogEntry(
+                tap_stream_id=stream.name,
+                stream=stream.name,
+                schema=schema,
+                key_properties=list(stream.key_properties),
+                replication_key=stream.replication_key,
+                replication_method=stream.method,
+                metadata=default_metadata(stream, schema),
+            )
     return catalog
-
-
-def entry_of(stream: AnyStream, schema: dict[str, Any], visitors: Iterable[tuple[str, Visitor]] = ()) -> CatalogEntry:
-    """Return one stream's entry.
-
-    Raises:
-        TapError: the stream's declarations contradict its schema.
-    """
-    own = [visit for name, visit in visitors if name in ("", stream.name)]
-    return CatalogEntry(
-        tap_stream_id=stream.name,
-        stream=stream.name,
-        schema=schema,
-        key_properties=list(stream.key_properties),
-        replication_key=stream.replication_key,
-        replication_method=stream.method,
-        metadata=default_metadata(stream, schema, own),
-    )

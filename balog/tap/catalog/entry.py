@@ -1,9 +1,8 @@
-"""A catalog, its entries, the nodes of their schemas, and which properties are selected."""
+"""A catalog, its entries, the paths of their schemas, and which properties are selected."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from msgspec import Struct, field
@@ -91,55 +90,18 @@ class Catalog(Struct):
 _DEEPEST = 100
 
 
-@dataclass(slots=True, eq=False)
-class SchemaNode:
-    """One node of a schema, and its metadata.
-
-    Attributes:
-        stream: the name of the stream.
-        path: its breadcrumb: ``()`` for the stream, ``("properties", "address", "properties", "city")``.
-        schema: its part of the schema.
-        metadata: its metadata so far.
-    """
-
-    stream: str
-    path: Breadcrumb
-    schema: Any
-    metadata: dict[str, Any]
-
-    @property
-    def name(self) -> str:
-        """The name of the property, or of the stream."""
-        return self.path[-1] if self.path else self.stream
-
-    @property
-    def level(self) -> int:
-        """The depth: 0 for the stream, 1 for its properties, 2 for those inside them."""
-        return self.path.count("properties")
-
-    def set(self, key: str, value: Any) -> None:
-        """Set a value of its metadata; None removes it."""
-        if value is None:
-            self.metadata.pop(key, None)
-        else:
-            self.metadata[key] = value
-
-
 def properties_of(schema: Any) -> dict[str, Any]:
     """Return the properties of an object's schema; {} for another schema."""
     properties = schema.get("properties") if isinstance(schema, Mapping) else None
     return dict(properties) if isinstance(properties, Mapping) else {}
 
 
-def nodes_of(stream: str, schema: Any, metadata: Metadata) -> Iterator[SchemaNode]:
-    """Yield the nodes of a schema, each with its entry in ``metadata``, outer ones first.
-
-    Properties of objects in arrays are not included. Catalogs may select them, but user interfaces do not show them.
-    """
+def paths_of(schema: Any) -> Iterator[Breadcrumb]:
+    """Yield the breadcrumbs of a schema and of the properties in it, outer ones first."""
     waiting: list[tuple[Breadcrumb, Any]] = [((), schema)]
     while waiting:
         path, part = waiting.pop(0)
-        yield SchemaNode(stream, path, part, metadata.setdefault(path, {}))
+        yield path
         if len(path) < 2 * _DEEPEST:
             waiting += [((*path, "properties", name), inner) for name, inner in properties_of(part).items()]
 

@@ -148,7 +148,7 @@ class Program:
             config = self._read_config(is_needed=bool(self._config))
             failed = self._find_streams(config)
             streams = list(self.tap.link().values())
-            catalog = discover(streams, self._schemas(config), self.tap.visitors)
+            catalog = discover(streams, self._schemas(config))
             catalog.failed.update(failed)
             self._report_failed(catalog)
             if not catalog.entries and catalog.failed:
@@ -233,7 +233,7 @@ class Program:
         failed = self._find_streams(config, given, source)
         streams = list(self.tap.link().values())
         try:
-            catalog, warnings = choose(streams, given, self._schemas(config), self.tap.visitors, source)
+            catalog, warnings = choose(streams, given, self._schemas(config), source)
         except TapConfigProblems:
             for failure in failed.values():  # why the catalog's streams are not there
                 raise failure from None

@@ -321,25 +321,12 @@ def stream_kind(subject: Any, line: str) -> Callable[..., Stream]:
         TapError: it is neither, or a class without a method ``records``.
     """
     if isinstance(subject, type):
-        return subject if issubclass(subject, Stream) else _stream_class(subject, line)
+        if not issubclass(subject, Stream):
+            raise TapError(f"class {subject.__name__} ({line}): expected a subclass of balog.tap.Stream")
+        return subject
     if not callable(subject):
         raise TapError(f"({line}): expected a function or a class that reads streams")
     return partial(Stream, records=subject)
-
-
-def _stream_class(subject: type, line: str) -> type[Stream]:
-    """Return a class of streams for a class that has a method ``records``."""
-    if not callable(getattr(subject, "records", None)):
-        raise TapError(f"class {subject.__name__} ({line}): has no method 'records'")
-
-    own_init = vars(subject).get("__init__")
-
-    def init(self: Stream, name: str = "", **settings: Any) -> None:
-        Stream.__init__(self, name, **settings)
-        if own_init is not None:
-            own_init(self)
-
-    return type(subject.__name__, (subject, Stream), {"__init__": init, "__module__": subject.__module__})
 
 
 def _snake_case(name: str) -> str:

@@ -79,9 +79,7 @@ class RecordPipeline(SyncStats):
     def _write_version(self, version: int | None = None) -> None:
         """Write the next records with a version of the table; None means the one in the state, if there is one."""
         version = version or version_in(self._session.state, self._entry.tap_stream_id)
-        self._write = self._session.output.records(
-            self._entry.stream, version, refuse=self._transform.refuse
-        )
+        self._write = self._session.output.records(self._entry.stream, version, refuse=self._transform.refuse)
 
     def put(self, record: Any) -> bool | None:
         """Write a record, or quarantine it. Return whether a STATE is due."""
