@@ -6,8 +6,8 @@ import io
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from typing import Any, TextIO
+from contextlib import contextmanager, redirect_stdout, suppress
+from typing import Any, TextIO, cast
 
 import msgspec
 
@@ -64,14 +64,11 @@ def messages_only() -> Iterator[None]:
     old.flush()
     real = _own_descriptor(old)
     buffer: Any = old.buffer if real is None else open(real, "wb")  # noqa: SIM115  # closed below
-    redirected = _RedirectedStdout(buffer)
-    sys.stdout = redirected
     try:
-        yield
-        buffer.flush()
+        with redirect_stdout(cast("TextIO", _RedirectedStdout(buffer))):
+            yield
+            buffer.flush()
     finally:
-        if sys.stdout is redirected:
-            sys.stdout = old
         if real is not None:
             with suppress(OSError):
                 sys.stderr.flush()

@@ -22,7 +22,7 @@ from urllib.parse import quote
 
 from balog.tap.errors import SourceError
 from balog.tap.records.plain import finite
-from balog.tap.records.times import to_date_time
+from balog.tap.records.times import from_iso, to_date_time
 
 if TYPE_CHECKING:
     from balog.tap.streams.context import Context
@@ -172,7 +172,7 @@ def _formatted(value: Any, form: str) -> Any:
         text = to_date_time(value)
         if text is None:
             raise SourceError(f"{value!r} is not a time, which the format {form!r} needs")
-        value = datetime.fromisoformat(_six_digits(text[:-1])).replace(tzinfo=timezone.utc)
+        value = from_iso(text)
     if isinstance(value, date) and not isinstance(value, datetime):
         value = datetime(value.year, value.month, value.day, tzinfo=timezone.utc)
     if not isinstance(value, datetime):
@@ -181,8 +181,3 @@ def _formatted(value: Any, form: str) -> Any:
         seconds = value.timestamp()
         return int(seconds) if form == "unix" else int(seconds * 1000)
     return value.strftime("%Y-%m-%d" if form == "date" else form)
-
-
-def _six_digits(text: str) -> str:
-    whole, _, fraction = text.partition(".")
-    return f"{whole}.{fraction[:6].ljust(6, '0')}" if fraction else whole

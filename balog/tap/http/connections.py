@@ -14,6 +14,7 @@ from balog.common.errors import ConfigError
 from balog.common.http.body import PACKINGS, Unpacker
 from balog.common.http.pool import ClientCertificate, open_pool, tls_context
 from balog.tap.errors import SourceError
+from balog.tap.http.outcomes import causes_of
 
 _PIECE = 64 * 1024
 _MAX_IDLE = 16
@@ -84,6 +85,8 @@ class Connections:
             SourceError: the response is too large, takes too long or is compressed wrongly.
             OSError: no response; or ``http.client.HTTPException``, or ValueError for an invalid request.
         """
+        from http.client import HTTPException
+
         import urllib3
 
         self.open()
@@ -91,7 +94,9 @@ class Connections:
             try:
                 return self._exchange(request)
             except urllib3.exceptions.HTTPError as error:
-                cause = _cause(error)
+                # The standard library's exception is shorter than urllib3's.
+                known = (OSError, HTTPException)
+                cause = next((cause for cause in causes_of(error) if isinstance(cause, known)), error)
                 if not isinstance(cause, _ClosedMeanwhileError) or not request.is_repeatable:
                     raise cause from None
 
@@ -205,15 +210,3 @@ def _connection_class(kind: Any, response_class: Any) -> Any:
         return response
 
     return type(kind.__name__, (kind,), {"getresponse": getresponse})
-
-
-def _cause(error: BaseException) -> BaseException:
-    """Return the standard library's exception behind one of urllib3's, which is shorter."""
-    from http.client import HTTPException
-
-    cause: BaseException | None = error
-    for _ in range(8):
-        if cause is None or isinstance(cause, (OSError, HTTPException)):
-            break
-        cause = getattr(cause, "original_error", None) or cause.__cause__ or cause.__context__
-    return cause or error

@@ -67,11 +67,11 @@ def is_lost(error: BaseException) -> bool:
 
     A rejected certificate is not one of these, because a retry cannot help.
     """
-    for cause in _causes(error):
+    for cause in causes_of(error):
         kinds = type(cause).__mro__
         if any(kind.__name__ in _NEVER for kind in kinds):
             return False
-    for cause in _causes(error):
+    for cause in causes_of(error):
         if isinstance(cause, (ConnectionError, TimeoutError)) or type(cause).__name__ == "gaierror":
             return True
         for kind in type(cause).__mro__:
@@ -90,7 +90,7 @@ def fault_of(outcome: Any) -> str:
             return f"{status} {HTTPStatus(status).phrase}"
         except ValueError:
             return str(status)
-    for cause in _causes(outcome):
+    for cause in causes_of(outcome):
         if isinstance(cause, OSError) and cause.strerror:
             return cause.strerror
     if isinstance(outcome, SourceError) and outcome.fault:
@@ -144,11 +144,12 @@ def _is_id(part: str) -> bool:
     return part.isdecimal() or (digits >= 3 and len(part) >= 6) or len(part) > 40 or "@" in part or "%40" in part
 
 
-def _causes(error: Any) -> list[Any]:
+def causes_of(error: Any) -> list[Any]:
+    """Return an exception and those that led to it, at most eight."""
     causes: list[Any] = []
     while isinstance(error, BaseException) and error not in causes and len(causes) < 8:
         causes.append(error)
-        reason = getattr(error, "reason", None)  # of urllib's and urllib3's
+        reason = getattr(error, "reason", None) or getattr(error, "original_error", None)  # of urllib's and urllib3's
         hidden = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
         error = reason if isinstance(reason, BaseException) else hidden
     return causes

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from balog.common.text import suggest
 from balog.tap.paging.pages import Fullness, Next, Page, by_cursor, by_link, by_offset, by_page, by_url
@@ -33,45 +33,22 @@ class Paging:
         return {**self.fixed, **({self.param: position} if self.param and position is not None else {})}
 
 
-class _Options(dict[str, str]):
-    """The options of a name; each must be used once by ``take`` or ``number``."""
+class _Kind(NamedTuple):
+    """What a name of paging has: what follows its colon, its parameter for the position, and further options."""
 
-    def __init__(self, kind: str, words: list[str], within: str) -> None:
-        self.kind = kind
-        self.known: list[str] = []
-        self.paths: list[str] = []
-        self._within = within
-        for word in words:
-            name, equals, value = word.partition("=")
-            if not equals or not value or name in self:
-                raise ValueError(f"{word!r}: expected NAME=VALUE, each name once")
-            self[name] = value
+    path: str
+    param: str | None
+    options: tuple[str, ...]
 
-    def take(self, name: str, default: str | None = None) -> str | None:
-        self.known.append(name)
-        return self.pop(name, default)
 
-    def number(self, name: str, *, least: int = 1, is_needed: bool = False) -> int | None:
-        text = self.take(name)
-        if text is None and is_needed:
-            raise ValueError(f"{self.kind!r} needs {name}=, as in '{self.kind} {name}=100'")
-        if text is not None and (not text.isdecimal() or int(text) < least):
-            raise ValueError(f"{name}={text}: expected a whole number, at least {least}")
-        return None if text is None else int(text)
-
-    def body_path(self, path: str) -> str:
-        """Return a path in the body."""
-        self.paths.append(path)
-        return f"{self._within}.{path}" if self._within else path
-
-    def path(self, name: str) -> str | None:
-        """Return the path in the body that an option has."""
-        path = self.take(name)
-        return path and self.body_path(path)
-
-    def finish(self) -> None:
-        for name in self:
-            raise ValueError(f"{self.kind!r} has no option {name!r}{suggest(name, self.known, limit=9)}")
+_KINDS = {
+    "cursor": _Kind("the path of the cursor", "cursor", ("param", "more")),
+    "last": _Kind("a field of the records", "after", ("param", "more")),
+    "link": _Kind("", None, ("relation",)),
+    "offset": _Kind("", "offset", ("param",)),
+    "page": _Kind("", "page", ("param", "first", "total")),
+    "url": _Kind("the path of the URL", None, ()),
+}
 
 
 def named_paging(text: str, within: str = "") -> Paging:
@@ -102,18 +79,49 @@ def named_paging(text: str, within: str = "") -> Paging:
     kind, _, path = head.partition(":")
     if kind not in _KINDS:
         raise ValueError(f"there is no paging {kind!r}{suggest(kind, _KINDS, limit=9)}")
-    make, wants_path = _KINDS[kind]
-    if bool(wants_path) != bool(path):
+    known = _KINDS[kind]
+    if bool(known.path) != bool(path):
         raise ValueError(
-            f"{kind!r} needs {wants_path}, as in '{kind}:…'" if wants_path else f"{kind!r} has no ':{path}'"
+            f"{kind!r} needs {known.path}, as in '{kind}:…'" if known.path else f"{kind!r} has no ':{path}'"
         )
-    options = _Options(kind, words, within)
-    size = options.number("size", is_needed=kind == "offset")
-    name = options.take("size_param", "per_page" if kind == "page" else "limit")
-    paging = make(path, options, size)
-    options.finish()
-    fixed = {} if size is None or name is None else {name: size}
-    return replace(paging, fixed=fixed, paths=tuple(options.paths))
+    options = _options(kind, words, (*known.options, "size", "size_param"))
+    size = _number(options, "size", 1)
+    if kind == "offset" and size is None:
+        raise ValueError("'offset' needs size=, as in 'offset size=100'")
+    in_body = {"path": path} if kind in ("cursor", "url") else {}
+    in_body |= {name: options[name] for name in ("more", "total") if name in options}
+    at = {name: f"{within}.{each}" if within else each for name, each in in_body.items()}
+    first = {"offset": 0, "page": _number(options, "first", 0, 1)}.get(kind)
+    steps: dict[str, Callable[[], Next]] = {
+        "cursor": lambda: by_cursor(at["path"], at.get("more")),
+        "last": lambda: by_last(path, size, at.get("more")),
+        "link": lambda: by_link(options.get("relation", "next")),
+        "offset": lambda: by_offset(size or 1),
+        "page": lambda: by_page(size, at.get("total")),
+        "url": lambda: by_url(at["path"]),
+    }
+    name = options.get("size_param", "per_page" if kind == "page" else "limit")
+    fixed = {} if size is None else {name: size}
+    return Paging(steps[kind](), options.get("param", known.param), first, fixed, tuple(in_body.values()))
+
+
+def _options(kind: str, words: list[str], known: tuple[str, ...]) -> dict[str, str]:
+    options: dict[str, str] = {}
+    for word in words:
+        name, _, value = word.partition("=")
+        if not value or name in options:
+            raise ValueError(f"{word!r}: expected NAME=VALUE, each name once")
+        if name not in known:
+            raise ValueError(f"{kind!r} has no option {name!r}{suggest(name, known, limit=9)}")
+        options[name] = value
+    return options
+
+
+def _number(options: dict[str, str], name: str, least: int, default: int | None = None) -> int | None:
+    text = options.get(name)
+    if text is not None and (not text.isdecimal() or int(text) < least):
+        raise ValueError(f"{name}={text}: expected a whole number, at least {least}")
+    return default if text is None else int(text)
 
 
 def by_last(name: str, size: int | None = None, more: str | None = None) -> Next:
@@ -136,28 +144,3 @@ def by_last(name: str, size: int | None = None, more: str | None = None) -> Next
         return position(page.items[-1]) if more else pages.follow(page, lambda count: position((page.items or [])[-1]))
 
     return next
-
-
-def _page(path: str, options: _Options, size: int | None) -> Paging:
-    first = options.number("first", least=0)
-    next = by_page(size, options.path("total"))
-    return Paging(next, options.take("param", "page"), 1 if first is None else first)
-
-
-_KINDS: dict[str, tuple[Callable[[str, _Options, int | None], Paging], str]] = {
-    "cursor": (
-        lambda path, options, size: Paging(
-            by_cursor(options.body_path(path), options.path("more")), options.take("param", "cursor")
-        ),
-        "the path of the cursor",
-    ),
-    "last": (
-        lambda path, options, size: Paging(by_last(path, size, options.path("more")), options.take("param", "after")),
-        "a field of the records",
-    ),
-    "link": (lambda path, options, size: Paging(by_link(options.take("relation", "next") or "")), ""),
-    "offset": (lambda path, options, size: Paging(by_offset(size or 1), options.take("param", "offset"), 0), ""),
-    "page": (_page, ""),
-    "url": (lambda path, options, size: Paging(by_url(options.body_path(path))), "the path of the URL"),
-}
-"""By kind: what makes the paging, and what the name has after the colon."""

@@ -114,6 +114,13 @@ def to_time(text: str) -> str | None:
     return full_time if is_time(full_time) else None
 
 
+def from_iso(text: str) -> datetime:
+    """Return a time of ISO 8601, with any number of digits after the second; Python 3.10 reads three or six."""
+    head, dot, rest = re.sub("[Zz]$", "+00:00", text).partition(".")
+    digits = rest[: len(rest) - len(rest.lstrip("0123456789"))]
+    return datetime.fromisoformat(f"{head}.{digits[:6]:<06}{rest[len(digits) :]}" if dot else head)
+
+
 def from_epoch(value: Any, unit: EpochUnit) -> str | None:
     """Return seconds or milliseconds since 1970 as RFC 3339 in UTC; None for other values."""
     try:

@@ -15,6 +15,7 @@ from uuid import UUID
 from sqlalchemy import Text, cast, func, literal, type_coerce, types
 
 from balog.tap.records.plain import Unfit
+from balog.tap.records.times import from_iso
 from balog.tap.schema.types import array, boolean, date_time, integer, number, string
 from balog.tap.schema.types import date as date_type
 
@@ -261,14 +262,7 @@ def _shortest(value: float) -> float:
 
 
 def _time(value: Any) -> datetime:
-    if isinstance(value, datetime):
-        return value
-    text = str(value)
-    head, dot, rest = text.replace("Z", "+00:00").replace("z", "+00:00").partition(".")
-    if dot:  # Python 3.10 reads three or six digits
-        digits = rest[: len(rest) - len(rest.lstrip("0123456789"))]
-        head += f".{digits[:6]:<06}" + rest[len(digits) :]
-    return datetime.fromisoformat(head)
+    return value if isinstance(value, datetime) else from_iso(str(value))
 
 
 def _naive(value: Any, zone: tzinfo) -> datetime:
