@@ -50,6 +50,22 @@ class Filtered(Struct):
     refused: int = 0
     reason: str = ""
 
+    def deliver(self, sink: Sink, config: SinkConfig, batch: list[Delivery]) -> None:
+        """Write a batch, and count what becomes of it."""
+        self.wanted += len(batch)
+
+        def once() -> None:
+            nonlocal batch
+            outcome = attempt(sink.write, batch)
+            self.written += outcome.taken
+            self.refused += len(outcome.dead)
+            self.reason = self.reason or next(iter(outcome.dead.values()), "")
+            batch = [batch[number] for number in outcome.left]
+            if batch and outcome.error is not None:
+                raise outcome.error
+
+        _with_retries(once, config)
+
 
 def read_events(spark: SparkSession, paths: Sequence[str], selection: EventFilter, **options: str) -> DataFrame:
     """Return the matching events, in the columns that ``filter_events`` takes, without invalid lines.
@@ -139,27 +155,11 @@ def _pour(events: Iterator[Event], config: SinkConfig) -> Filtered:
             if sink is None:
                 sink = config.build()
                 _with_retries(sink.open, config)
-            _deliver(sink, config, [Delivery(event, encode(event)) for event in some], counts)
+            counts.deliver(sink, config, [Delivery(event, encode(event)) for event in some])
     finally:
         if sink is not None:
             sink.close()
     return counts
-
-
-def _deliver(sink: Sink, config: SinkConfig, batch: list[Delivery], counts: Filtered) -> None:
-    counts.wanted += len(batch)
-
-    def once() -> None:
-        nonlocal batch
-        outcome = attempt(sink.write, batch)
-        counts.written += outcome.taken
-        counts.refused += len(outcome.dead)
-        counts.reason = counts.reason or next(iter(outcome.dead.values()), "")
-        batch = [batch[number] for number in outcome.left]
-        if batch and outcome.error is not None:
-            raise outcome.error
-
-    _with_retries(once, config)
 
 
 def _with_retries(do: Callable[[], object], config: SinkConfig) -> None:

@@ -134,8 +134,7 @@ def _has_monitors(path: Path) -> bool:
 
 
 def _check_monitors(path: Path) -> None:
-    from balog.watch.config.config_check import find_narrow_windows
-    from balog.watch.config.monitors_file import find_monitor_problems
+    from balog.watch.config.config_check import find_monitor_problems, find_narrow_windows
 
     file, problems = find_monitor_problems(path)
     exit_if_invalid(path, problems, 2)

@@ -22,7 +22,7 @@ from balog.common.text import counted
 if TYPE_CHECKING:
     from pyspark.errors import PySparkException
 
-    from balog.analytics.embedded.statement import QueryAnswer
+    from balog.analytics.embedded.database import QueryAnswer
 
     Written = tuple[int, bool]
 
@@ -143,8 +143,8 @@ def _check_output(form: str, output: Path | None, *, is_spark: bool) -> None:
 
 
 def _answer_embedded(asked: _Asked) -> Written:
+    from balog.analytics.embedded.database import ask
     from balog.analytics.embedded.raw_tables import QueryTables, raw_paths
-    from balog.analytics.embedded.statement import ask
     from balog.analytics.progress import progress
     from balog.analytics.querying.sources import open_source
     from balog.analytics.tables.local import StoredTables
@@ -176,8 +176,7 @@ def _write_answer(asked: _Asked, answer: QueryAnswer) -> Written:
 def _answer_on_spark(asked: _Asked, spark_place: SparkPlace) -> Written:
     with spark_packages("balog query"):
         from balog.analytics.progress import progress
-        from balog.analytics.querying.output import write_text
-        from balog.analytics.querying.spark_statement import ask, explain_failure
+        from balog.analytics.querying.spark_statement import ask, explain_failure, write_text
         from balog.analytics.tables import open_tables
         from balog.analytics.tables.catalogs.location import session_settings
 

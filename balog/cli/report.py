@@ -127,7 +127,7 @@ def command(
         elif files == 0 and not topics:
             report = empty_report(paths, query)
         elif not of_spark:
-            from balog.analytics.reporting.raw_report import make_raw_report
+            from balog.analytics.reporting.report import make_raw_report
 
             display(f"Reading {files:,} files")
             report = make_raw_report(paths, query, listed)
@@ -193,7 +193,7 @@ def _print(report: Report, page: Path | None, *, as_json: bool, missing: str) ->
 
 def _print_run(report: Report, run_id: str, links: Sequence[LinkTemplate], *, as_json: bool) -> None:
     from balog.analytics.reporting.model import encode
-    from balog.analytics.reporting.single_run import find_run, print_run
+    from balog.analytics.reporting.terminal import find_run, print_run
 
     single = find_run(report, run_id, links)
     if as_json:
@@ -211,7 +211,7 @@ def _list_inputs(paths: list[str], query: ReportQuery, engine: str) -> tuple[lis
     """
     from balog.analytics.reading.inputs import read_inputs
     from balog.analytics.reading.topics import bounds
-    from balog.analytics.reporting.raw_report import wanted_files
+    from balog.analytics.reporting.report import wanted_files
 
     inputs = read_inputs({"paths": json.dumps(paths)})
     if inputs.topics and engine == "duckdb":

@@ -61,6 +61,11 @@ def present(values: Mapping[str, str], name: str, rows: Sequence[Mapping[str, An
     return {value: shown for value, shown in values.items() if value in occurring}
 
 
+def layer(values: Sequence[Mapping[str, Any]], mark: Mapping[str, Any], **encoding: Any) -> dict[str, Any]:
+    """Return a layer, or a whole chart: rows, how they are drawn, and the encoding of its channels by fields."""
+    return {"data": {"values": values}, "mark": mark, "encoding": encoding}
+
+
 def draw_chart(spec: dict[str, Any], words: str) -> Chart:
     """Draw a Vega-Lite specification that sets no width.
 

@@ -18,7 +18,7 @@ from balog.consumers.hooks import Hook
 from balog.consumers.outcomes import Retry
 from balog.event import Event
 from balog.topics import GroupState, Topics
-from balog.watch.config.monitors_file import load_monitors
+from balog.watch.config.config_check import load_monitors
 from balog.watch.merging import TopicMerge
 from balog.watch.observations import LagObserved
 from balog.watch.step_thread import TICK_SECONDS, StepThread

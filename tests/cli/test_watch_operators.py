@@ -15,7 +15,7 @@ from balog.common.errors import ConfigError
 from balog.event import Event, decode, encode
 from balog.event.payload import AlertAcknowledgementPayload, AlertSilencePayload, read
 from balog.topics import Message, open_topics
-from balog.watch.alerts.operator_events import parse_end, silence
+from balog.watch.alerts.alert_events import parse_end, silence
 from tests.stand_ins.alerts import alert_event
 from tests.watch.events import run
 

@@ -7,7 +7,7 @@ import pytest
 from balog.event import encode
 from balog.sinks import Delivery
 from balog.testing.contracts.sinks import SECRET, SECRET_NAME
-from balog.watch.alerts.operator_events import acknowledgement, silence
+from balog.watch.alerts.alert_events import acknowledgement, silence
 from tests.contracts.sink_peers import PEERS
 from tests.stand_ins.alerts import alert_life
 

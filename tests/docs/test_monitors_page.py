@@ -5,8 +5,8 @@ from pathlib import Path
 
 import msgspec
 
+from balog.watch.config.config_check import load_monitors
 from balog.watch.config.monitors import KINDS, MonitorConfig
-from balog.watch.config.monitors_file import load_monitors
 from tests.documentation import docs_page
 
 PAGE = docs_page("monitors.md").read_text(encoding="utf-8")

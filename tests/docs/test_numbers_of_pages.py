@@ -30,7 +30,7 @@ from balog.topics.memory import MemoryTopics
 from balog.topics.sqs.claim_check import MAX_BODY_BYTES
 from balog.topics.sqs.topic import _REDRIVE_RATE
 from balog.watch.bands import band_history, bands, estimates, seasons
-from balog.watch.config.kind_config import VolumeBand
+from balog.watch.config.monitors import VolumeBand
 from tests.documentation import page_text
 
 NUMBERS = {

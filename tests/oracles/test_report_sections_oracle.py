@@ -14,8 +14,7 @@ pytest.importorskip("duckdb", reason="duckdb is not installed")
 
 from balog.analytics.reporting.model import Report, encode
 from balog.analytics.reporting.query import Period, parse_query
-from balog.analytics.reporting.raw_report import make_raw_report
-from balog.analytics.reporting.report import make_local_report
+from balog.analytics.reporting.report import make_local_report, make_raw_report
 from balog.analytics.reporting.spark_report import make_report
 from balog.analytics.sketches import RANK_ERROR
 from tests.event_lines import event_line, write_lines

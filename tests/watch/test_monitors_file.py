@@ -7,8 +7,8 @@ from click.testing import CliRunner
 
 from balog.cli import main
 from balog.common.errors import ConfigError, ConfigProblems
+from balog.watch.config.config_check import load_monitors
 from balog.watch.config.durations import format_duration, parse_duration, parse_factor, parse_share
-from balog.watch.config.monitors_file import load_monitors
 
 GOOD = """
 monitors:

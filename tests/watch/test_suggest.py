@@ -4,7 +4,7 @@ import random
 from pathlib import Path
 
 from balog.event import Event, decode
-from balog.watch.config.monitors_file import load_monitors
+from balog.watch.config.config_check import load_monitors
 from balog.watch.history.backtest import run_backtest
 from balog.watch.history.suggest import suggest, write_monitors
 from tests.watch.events import at, run, seconds

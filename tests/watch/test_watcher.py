@@ -237,7 +237,7 @@ class Backlog:
         self.path = tmp_path / "monitors.json"
         self.path.write_text(text)
         self.said: list[str] = []
-        from balog.watch.config.monitors_file import load_monitors
+        from balog.watch.config.config_check import load_monitors
 
         self.target = Target()
         store = SqliteWatchStore(tmp_path / "w.sqlite")

@@ -8,9 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from balog.analytics.reading.discovery import find_files
+from balog.analytics.reading.discovery import Pruner, find_files
 from balog.analytics.reading.forms import read_form
-from balog.analytics.reading.pruner import Pruner
 from balog.analytics.reading.remote import StoragePool, is_remote, is_secret, store_options
 from balog.analytics.reading.tasks import Slice, SourceFile, plan
 from balog.analytics.reading.topics import bounds, is_topic, split_bounds

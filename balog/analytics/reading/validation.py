@@ -167,6 +167,21 @@ class _LenientHeader(Struct, kw_only=True):
     composition: bool = False
     context: dict[str, Raw] = {}
 
+    def check_time(self, *, needs_zone: bool) -> None:
+        """Check the time, and write it as the parser reads it: with a zone and a capital T and Z.
+
+        Raises:
+            EventError: it is not a time, or beyond the years 1 to 9999.
+        """
+        timestamp = self.timestamp if needs_zone else with_zone(self.timestamp)
+        try:
+            msgspec.convert(timestamp, _Timestamp).astimezone(timezone.utc)
+        except msgspec.ValidationError as error:
+            raise EventError(str(error)[:1].lower() + str(error)[1:], "$.header.timestamp") from None
+        except OverflowError:  # the parser would reject all lines of the same query
+            raise EventError("not in the years 1 to 9999 in UTC", "$.header.timestamp") from None
+        self.timestamp = timestamp.upper()
+
 
 class _LenientLine(Struct, kw_only=True):
     schema: str
@@ -241,16 +256,8 @@ def normalize_line(line: bytes) -> bytes:
         raise EventError("expected an object", "$.payload")
     if header.level is UNSET and event.schema != "0.0.1":
         raise EventError("missing; each event since facility 0.1.0 has one", "$.header.level")
-    if event.schema == "0.0.1":
-        header.timestamp = with_zone(header.timestamp)
-    try:
-        msgspec.convert(header.timestamp, _Timestamp).astimezone(timezone.utc)
-    except msgspec.ValidationError as error:
-        raise EventError(str(error)[:1].lower() + str(error)[1:], "$.header.timestamp") from None
-    except OverflowError:  # the parser would reject all lines of the same query
-        raise EventError("not in the years 1 to 9999 in UTC", "$.header.timestamp") from None
+    header.check_time(needs_zone=event.schema != "0.0.1")
     check_keys(line)
-    header.timestamp = header.timestamp.upper()  # RFC 3339 allows a lower-case t and z, the parser does not
     return _encode(event)
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from decimal import Decimal
 from typing import Any, NamedTuple
 
 from balog.analytics.reporting import comparison, model
 from balog.analytics.reporting.numbers import finite, whole
-from balog.analytics.reporting.queries import REQUESTS, WAITS, Rows
+from balog.analytics.reporting.queries import NO_DETAILS, REQUESTS, WAITS, Details, Rows, grouped
 from balog.analytics.reporting.query import TimeRanges
 from balog.ui.formats import count, printable
 
@@ -45,17 +46,20 @@ def slowed(rows: Rows) -> list[Slow]:
     return timers[:_MOST_FINDINGS]
 
 
-def assemble(rows: Rows, ranges: TimeRanges, hourly: Sequence[Row]) -> dict[str, Any]:
+def assemble(
+    rows: Rows, ranges: TimeRanges, made: datetime, hourly: Sequence[Row] = (), details: Details = NO_DETAILS
+) -> dict[str, Any]:
     """Return the lists, totals, health and findings of a report, by field name.
 
     Args:
         rows: the result of ``queries.ask``.
         ranges: the time ranges of the rows.
+        made: when the report is made.
         hourly: the result of ``queries.hourly`` for ``slowed``.
+        details: of the first runs and failures.
     """
-    failures = [_failure(row, ranges) for row in rows["failures"]]
-    failures.sort(key=lambda failure: (not failure.new, -failure.now, -failure.events))
-    runs = _runs(rows["runs"], failures)
+    failures = [_failure(row, ranges, details) for row in ordered_failures(rows, ranges)]
+    runs = _runs(rows["runs"], failures, details)
     throughput, records = _throughput(rows)
     of_all = [row for row in rows["outcomes"] if row["grouping"] == 3]
     outcomes = {row["outcome"]: row for row in rows["outcomes"] if row["grouping"] == 2}
@@ -77,7 +81,7 @@ def assemble(rows: Rows, ranges: TimeRanges, hourly: Sequence[Row]) -> dict[str,
         "runs": runs,
         "step": ranges.step[1].total_seconds(),
         "throughput": throughput,
-        "streams": _streams(rows),
+        "streams": _streams(rows, made),
         "requests": [_request(row) for row in rows["metrics"] if row["grouping"] == "request" and row["count"]],
         "metrics": _metrics(rows),
         "waiting": _waiting(rows),
@@ -93,18 +97,32 @@ def _of(row: Row | None, name: str) -> int:
 # -- lists --------------------------------------------------------------------------------------------------------
 
 
-def _failure(row: Row, ranges: TimeRanges) -> model.Failure:
-    example = model.from_row(model.FailureExample, row["example"]) if row["example"] else None
-    # without a time before, no failure is new
+def ordered_failures(rows: Rows, ranges: TimeRanges) -> list[Row]:
+    """Return the rows of failures, new ones first."""
+    return sorted(rows["failures"], key=lambda row: (not _is_new(row, ranges), -row["events_now"], -row["events"]))
+
+
+def _is_new(row: Row, ranges: TimeRanges) -> bool:
+    """Return whether a failure began now; without a time before, none is new."""
     now = ranges.compared.now
-    new = ranges.compared.before is not None and now.since <= row["first"] < now.until
+    return ranges.compared.before is not None and now.since <= row["first"] < now.until
+
+
+def _failure(row: Row, ranges: TimeRanges, details: Details) -> model.Failure:
+    example = model.from_row(model.FailureExample, row["example"]) if row["example"] else None
+    days = details.days.get(row["fingerprint"], [])
     return model.from_row(
-        model.Failure, row, message=row["message"] or "", now=row["events_now"], before=row["events_before"], new=new,
-        example=example,
+        model.Failure, row, message=row["message"] or "", now=row["events_now"], before=row["events_before"],
+        new=_is_new(row, ranges), example=example, days=[model.from_row(model.FailureDay, day) for day in days],
+        all_days=days[0]["days"] if days else 0, lines=_lines(details.latest.get(row["fingerprint"], [])),
     )  # fmt: skip
 
 
-def _runs(rows: Iterable[Row], failures: Sequence[model.Failure]) -> list[model.RunStats]:
+def _lines(rows: Iterable[Row]) -> list[model.ErrorLine]:
+    return [model.from_row(model.ErrorLine, row) for row in rows]
+
+
+def _runs(rows: Iterable[Row], failures: Sequence[model.Failure], details: Details) -> list[model.RunStats]:
     of_run: dict[str, list[str]] = defaultdict(list)
     for failure in failures:
         for run_id in failure.runs:
@@ -113,7 +131,11 @@ def _runs(rows: Iterable[Row], failures: Sequence[model.Failure]) -> list[model.
     for row in rows:
         streams = [model.from_row(model.RunStreamStats, part) for part in row["streams"] if part["stream"] is not None]
         sums = {name: whole(row[name]) for name in ("records", "bytes")}
-        runs.append(model.from_row(model.RunStats, row, **sums, streams=streams, failures=of_run[row["run_id"]]))
+        parts = [model.from_row(model.RunPart, part) for part in details.parts.get(row["run_id"], [])]
+        lines = _lines(details.lines.get(row["run_id"], []))
+        fingerprints = list(dict.fromkeys([*of_run[row["run_id"]], *(line.fingerprint for line in lines)]))
+        own = {**sums, "streams": streams, "failures": fingerprints, "parts": parts, "lines": lines}
+        runs.append(model.from_row(model.RunStats, row, **own))
     return runs
 
 
@@ -129,7 +151,8 @@ def _throughput(rows: Rows) -> tuple[list[model.Throughput], dict[str, float | N
     return steps, spans
 
 
-def _streams(rows: Rows) -> list[model.StreamSummary]:
+def _streams(rows: Rows, made: datetime) -> list[model.StreamSummary]:
+    runs_by_stream = grouped(rows["stream_runs"], "stream")
     volumes = {(row["stream"], row["timer"]): row for row in rows["streams"]}
     metrics: dict[str, list[Row]] = defaultdict(list)
     for row in rows["metrics"]:
@@ -143,13 +166,23 @@ def _streams(rows: Rows) -> list[model.StreamSummary]:
         spent = finite(timer.get("sum"))
         timed = _records(volumes.get((name, timer.get("metric"))))
         applications = {app for row in [*own, *([volume] if volume else [])] for app in row["applications"]}
+        runs = runs_by_stream.get(name, [])
+        succeeded = runs[0]["succeeded"] if runs else None
         summaries.append(model.from_row(
             model.StreamSummary, {name: timer.get(name) for name in ("p50", "p95", "p95_now", "p95_before")},
             stream=name, applications=sorted(applications), records=_records(volume),
             bytes=whole(volume["bytes"]) if volume else None, timer=timer.get("metric"), seconds=spent,
             slower=comparison.is_slower(timer), rate=finite(timed / spent) if timed is not None and spent else None,
+            runs=list(map(_stream_run, runs)), all_runs=runs[0]["runs"] if runs else 0, succeeded=succeeded,
+            age=None if succeeded is None else max((made - succeeded).total_seconds(), 0.0),
         ))  # fmt: skip
     return sorted(summaries, key=lambda summary: (-(summary.seconds or 0), -(summary.records or 0), summary.stream))
+
+
+def _stream_run(row: Row) -> model.StreamRun:
+    records, duration = whole(row["records"]), row["duration"]
+    rate = records / duration if records is not None and duration > 0 else None
+    return model.from_row(model.StreamRun, row, records=records, bytes=whole(row["bytes"]), rate=rate)
 
 
 def _records(row: Row | None) -> int | float | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from balog.analytics.reporting.model import Report
 from balog.analytics.reporting.query import later
-from balog.ui.charts import Chart, draw_chart, field, number, present, scaled, times_axis, years
+from balog.ui.charts import Chart, draw_chart, field, layer, number, present, scaled, times_axis, years
 from balog.ui.formats import printable
 
 _LEVELS = {level: f"var(--{level.lower()})" for level in ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL", "none")}
@@ -45,19 +45,16 @@ def _channels(report: Report) -> Chart | None:
         for level in [row.level if row.level is not None and row.level in _LEVELS else "none"]
     ]
     names = [printable(name) for name in largest]
-    spec = {
-        "data": {"values": values},
-        "height": {"step": _ROW},
-        "mark": {"type": "bar", "height": {"band": 0.62}},
-        "encoding": {
-            "y": field("channel", sort=names, title=None),
-            "x": number("events", title="events", axis={"format": "~s", "tickMinStep": 1}),
-            "color": scaled("level", present(_LEVELS, "level", values), title=None),
-            "order": number("order"),
-        },
-    }
+    bars = layer(
+        values,
+        {"type": "bar", "height": {"band": 0.62}},
+        y=field("channel", sort=names, title=None),
+        x=number("events", title="events", axis={"format": "~s", "tickMinStep": 1}),
+        color=scaled("level", present(_LEVELS, "level", values), title=None),
+        order=number("order"),
+    )
     which = f"the {len(largest)} busiest of {len(totals)} channels" if len(totals) > len(largest) else "each channel"
-    return draw_chart(spec, f"Bars: events of {which}, by level")
+    return draw_chart({"height": {"step": _ROW}, **bars}, f"Bars: events of {which}, by level")
 
 
 def _throughput(report: Report) -> Chart | None:
@@ -82,17 +79,11 @@ def _throughput(report: Report) -> Chart | None:
         title = years(first, end) if name == panels[-1] else None
         x = field("at", "temporal", title=title, scale={"type": "utc", "domain": domain}, axis=ticks)
         axis = {"format": "~s", "tickMinStep": 1, "tickCount": 3, "grid": True, "domain": False, "minExtent": 34}
-        return {
-            "data": {"values": values},
-            "height": 110 if name == "events" else 56,
-            "mark": {"type": "rect", "color": shown[name], "stroke": None, "xOffset": 0.5 if steps < 120 else 0},
-            "encoding": {
-                "x": x | ({"bandPosition": 0} if name == panels[-1] else {"axis": {**ticks, "labels": False}}),
-                "x2": {"field": "end"},
-                "y": number(name, title=name, axis=axis),
-                "y2": {"datum": 0},
-            },
-        }
+        x |= {"bandPosition": 0} if name == panels[-1] else {"axis": {**ticks, "labels": False}}
+        mark = {"type": "rect", "color": shown[name], "stroke": None, "xOffset": 0.5 if steps < 120 else 0}
+        y = number(name, title=name, axis=axis)
+        height = 110 if name == "events" else 56
+        return {"height": height, **layer(values, mark, x=x, x2={"field": "end"}, y=y, y2={"datum": 0})}
 
     spec = {"vconcat": [panel(name) for name in panels], "spacing": 8}
     unit = {3600: "hour", 86400: "day", 604800: "week"}.get(int(report.step), "month")
@@ -113,25 +104,12 @@ def _timers(report: Report) -> Chart | None:
     y = field("metric", sort=[printable(row.metric) for row in timers], title=None)
     colours = {share: colour for share, (colour, _) in _SHARES.items()}
     shapes = {share: shape for share, (_, shape) in _SHARES.items()}
-    rules = {
-        "data": {"values": ranges},
-        "mark": {"type": "rule", "strokeWidth": 3, "opacity": 0.3, "color": "var(--info)"},
-        "encoding": {
-            "y": y,
-            "x": number("low", title="seconds, on a log scale", **_SECONDS),
-            "x2": {"field": "high"},
-        },
-    }
-    dots = {
-        "data": {"values": points},
-        "mark": {"type": "point", "filled": True, "size": 75, "opacity": 1},
-        "encoding": {
-            "y": y,
-            "x": number("seconds", **_SECONDS),
-            "color": scaled("share", colours, title=None),
-            "shape": scaled("share", shapes),
-        },
-    }
+    rule = {"type": "rule", "strokeWidth": 3, "opacity": 0.3, "color": "var(--info)"}
+    low = number("low", title="seconds, on a log scale", **_SECONDS)
+    rules = layer(ranges, rule, y=y, x=low, x2={"field": "high"})
+    point = {"type": "point", "filled": True, "size": 75, "opacity": 1}
+    by_share = {"color": scaled("share", colours, title=None), "shape": scaled("share", shapes)}
+    dots = layer(points, point, y=y, x=number("seconds", **_SECONDS), **by_share)
     return draw_chart({"height": {"step": _ROW + 8}, "layer": [rules, dots]}, "Dots: p50, p95 and p99 of each timer")
 
 
@@ -149,16 +127,13 @@ def _runs(report: Report) -> Chart | None:
     ]
     first, last = (choose(run.started for run in latest) for choose in (min, max))
     started = {"title": f"started, {years(first, last)}", "scale": {"type": "utc", "nice": True}}
-    spec = {
-        "height": 210,
-        "data": {"values": values},
-        "mark": {"type": "point", "filled": True, "size": 55, "opacity": 0.8},
-        "encoding": {
-            "x": field("started", "temporal", **started, axis=times_axis(first, last)),
-            "y": number("seconds", title="duration in seconds, on a log scale", **_SECONDS),
-            "color": scaled("outcome", present(_OUTCOMES, "outcome", values), title=None),
-            "shape": scaled("outcome", present(_SHAPES, "outcome", values)),
-        },
-    }
+    dots = layer(
+        values,
+        {"type": "point", "filled": True, "size": 55, "opacity": 0.8},
+        x=field("started", "temporal", **started, axis=times_axis(first, last)),
+        y=number("seconds", title="duration in seconds, on a log scale", **_SECONDS),
+        color=scaled("outcome", present(_OUTCOMES, "outcome", values), title=None),
+        shape=scaled("outcome", present(_SHAPES, "outcome", values)),
+    )
     which = f"the latest {len(latest)} of {len(report.runs)} runs" if len(report.runs) > len(latest) else "each run"
-    return draw_chart(spec, f"Dots: when {which} started and how long it took, by outcome")
+    return draw_chart({"height": 210, **dots}, f"Dots: when {which} started and how long it took, by outcome")

@@ -14,8 +14,7 @@ from balog.analytics.reporting.links import parse_link
 from balog.analytics.reporting.model import Report, encode
 from balog.analytics.reporting.page import make_page
 from balog.analytics.reporting.query import ReportQuery, parse_query
-from balog.analytics.reporting.raw_report import make_raw_report, wanted_files
-from balog.analytics.reporting.report import empty_report, make_local_report
+from balog.analytics.reporting.report import empty_report, make_local_report, make_raw_report, wanted_files
 from balog.analytics.tables.catalogs.location import are_tables
 from balog.common.errors import ConfigError
 from balog.common.storage.local_files import replace_file

@@ -156,8 +156,7 @@ def _lasting(parts: Sequence[RunPart]) -> Callable[[datetime], str]:
 
 @cache
 def _environment() -> Environment:
-    environment = make_environment("balog.analytics.reporting")
-    environment.filters |= {
+    filters = {
         "health": health_in_words,
         "largest": _largest,
         "lasting": _lasting,
@@ -165,8 +164,7 @@ def _environment() -> Environment:
         "period": period_in_words,
         "quoted": shlex.quote,
     }
-    environment.globals |= {"shown_of": _shown_of, "left_out": _left_out}
-    return environment
+    return make_environment("balog.analytics.reporting", filters, {"shown_of": _shown_of, "left_out": _left_out})
 
 
 def _largest(rows: Sequence[object], name: str) -> float:

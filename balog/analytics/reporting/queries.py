@@ -1,4 +1,4 @@
-"""The report's questions about rollups: bounded lists, of the period and of the two times compared.
+"""The report's questions about rollups: bounded lists, of the period and of the two times compared, and details.
 
 Each question is one small job over hourly rows; they run concurrently. An hour belongs to every time that it overlaps.
 Lists end at ``MOST_ROWS``, so only the work grows with the archive.
@@ -6,16 +6,16 @@ Lists end at ``MOST_ROWS``, so only the work grows with the archive.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from balog.analytics.engine import EPOCH, Parameters, QueryEngine, Row, micros
 from balog.analytics.questions import report as questions
-from balog.analytics.questions.details import STREAM_RUNS
+from balog.analytics.questions.details import STREAM_RUNS, failure_days, failure_lines, run_lines, run_parts
 from balog.analytics.questions.fragments import QUARANTINE
-from balog.analytics.reporting.model import MOST_ROWS, MOST_STREAM_RUNS
+from balog.analytics.reporting.model import MOST_DAYS, MOST_DETAILED, MOST_LINES, MOST_ROWS, MOST_STREAM_RUNS
 from balog.analytics.reporting.query import HOUR, Period, TimeRanges, later
 from balog.analytics.rollups import Rollups
 
@@ -125,3 +125,57 @@ def _parameters(ranges: TimeRanges) -> Parameters:
         "step": ranges.step[0],
         "most": MOST_ROWS,
     }
+
+
+class Details(NamedTuple):
+    """The rows about single runs and failures, by run id or fingerprint.
+
+    Attributes:
+        parts, lines: the applications, and the error lines, of runs.
+        days, latest: the days, and the latest error lines, of failures.
+    """
+
+    parts: Mapping[str, list[Row]] = {}
+    lines: Mapping[str, list[Row]] = {}
+    days: Mapping[str, list[Row]] = {}
+    latest: Mapping[str, list[Row]] = {}
+
+
+NO_DETAILS = Details()
+
+
+def ask_details(
+    queries: ReportQueries, ranges: TimeRanges, runs: Sequence[Mapping[str, Any]], failures: Sequence[Mapping[str, Any]]
+) -> Details:
+    """Return the details of the first ``MOST_DETAILED`` runs and failures.
+
+    Args:
+        queries: asks about the rollups of the report.
+        ranges: the time ranges of the report.
+        runs, failures: rows in the order of the report.
+    """
+    run_ids = [row["run_id"] for row in runs[:MOST_DETAILED]]
+    fingerprints = [row["fingerprint"] for row in failures[:MOST_DETAILED]]
+    asked: dict[str, tuple[str, Parameters]] = {}
+    if run_ids:
+        parameters: Parameters = {"longest": MOST_LINES, **_named(run_ids)}
+        asked["parts"] = run_parts(len(run_ids)), parameters
+        asked["lines"] = run_lines(len(run_ids)), parameters
+    if fingerprints:
+        named, number = _named(fingerprints), len(fingerprints)
+        asked["days"] = failure_days(number), {"longest": MOST_DAYS, **named}
+        asked["latest"] = failure_lines(number), {"longest": MOST_LINES, **named}
+    keys = {"parts": "run_id", "lines": "run_id", "days": "fingerprint", "latest": "fingerprint"}
+    return Details(**{name: grouped(rows, keys[name]) for name, rows in queries.ask_each(asked, ranges).items()})
+
+
+def _named(names: Sequence[str]) -> dict[str, str]:
+    return {f"name{index}": name for index, name in enumerate(names)}
+
+
+def grouped(rows: Iterable[Row], name: str) -> dict[str, list[Row]]:
+    """Return rows by the value of a column."""
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(row[name], []).append(row)
+    return groups

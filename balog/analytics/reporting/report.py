@@ -1,16 +1,20 @@
-"""Makes the report from rollups, on either engine."""
+"""Makes the report from rollups on either engine, or from files on the embedded engine, without Java."""
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime, timezone
 
+import msgspec
+
 from balog.analytics.frame_engine import engine_of
-from balog.analytics.reporting.assembly import assemble, slowed
-from balog.analytics.reporting.details import add_details, add_stream_runs, ask_details
+from balog.analytics.reading.inputs import Inputs, read_inputs
+from balog.analytics.reading.tasks import SourceFile
+from balog.analytics.reporting.assembly import assemble, ordered_failures, slowed
 from balog.analytics.reporting.model import Report
-from balog.analytics.reporting.queries import Bounds, ReportQueries
+from balog.analytics.reporting.queries import Bounds, ReportQueries, ask_details
 from balog.analytics.reporting.query import Period, ReportQuery, TimeRanges, compare
 from balog.analytics.rollups import Rollups
 from balog.analytics.tables.log import has_log
@@ -65,10 +69,9 @@ def report_of(
         queries = ReportQueries(engine, tuned)
         answers = queries.ask(ranges, query.run)
         keys = [(slow.metric, slow.stream, slow.endpoint) for slow in slowed(answers)]
-        lists = assemble(answers, ranges, queries.hourly(ranges, keys))
-        runs, failures = lists["runs"], lists["failures"]
-        add_details(runs, failures, ask_details(queries, ranges, runs, failures))
-    add_stream_runs(lists["streams"], answers["stream_runs"], query.made)
+        hourly, failures = queries.hourly(ranges, keys), ordered_failures(answers, ranges)
+        details = ask_details(queries, ranges, answers["runs"], failures)
+    lists = assemble(answers, ranges, query.made, hourly, details)
     return Report(
         made=query.made,
         sources=list(sources),
@@ -99,8 +102,45 @@ def _time_ranges(bounds: Bounds | None, query: ReportQuery) -> TimeRanges:
 def empty_report(paths: Sequence[str], query: ReportQuery) -> Report:
     """Return the report of paths without files; it needs no Spark."""
     ranges = _time_ranges(None, query)
-    lists = assemble(defaultdict(list), ranges, [])
+    lists = assemble(defaultdict(list), ranges, query.made)
     return Report(
         made=datetime.now(timezone.utc), sources=list(paths), source="files", files=0, conditions=query.conditions,
         period=None, compared=None, **lists,
     )  # fmt: skip
+
+
+def make_raw_report(
+    paths: Sequence[str],
+    query: ReportQuery,
+    listed: Sequence[SourceFile] | None = None,
+) -> Report:
+    """Read files in child processes and make the report, equal to Spark's.
+
+    Args:
+        paths: files, folders, globs and URLs.
+        query: what to report.
+        listed: the files at the paths, so that they are not listed again; see ``wanted_files``.
+
+    Raises:
+        ConfigError: a path does not exist.
+        BalogError: a process that reads ended.
+    """
+    from balog.analytics.rollups.raw_files import open_rollups
+    from balog.analytics.rollups.selection import Selection
+
+    if listed is None:
+        listed = wanted_files(read_inputs({"paths": json.dumps(list(paths))}), query)
+    # hourly rollups of all events are enough without a condition
+    selection = Selection(query.where.text, query.earliest, query.until) if query.where is not None else None
+    with open_rollups({"files": json.dumps(list(listed))}, selection) as raw_rollups:
+        report = report_of(raw_rollups.rollups, query, paths, "files", len(listed))
+    return msgspec.structs.replace(report, duplicates=raw_rollups.duplicates)
+
+
+def wanted_files(inputs: Inputs, query: ReportQuery) -> list[SourceFile]:
+    """List the files that a report of a query reads, once.
+
+    Without a selection these are the files that may have events in the query's time. Otherwise they are all files,
+    because the invalid lines of all of them are reported.
+    """
+    return (inputs.narrow(query.earliest, query.until) if query.of_rollups else inputs).files()

@@ -11,15 +11,9 @@ from balog.analytics.rollups.schemas import Rollups
 from balog.common.lazy_exports import deferred
 
 if TYPE_CHECKING:
-    from balog.analytics.rollups.builder import from_events, from_files
-    from balog.analytics.rollups.frames import merge, split
+    from balog.analytics.rollups.frames import from_events, from_files, merge, split
 
 __all__ = ["Rollups", "from_events", "from_files", "merge", "split"]
 
-__getattr__ = deferred(
-    globals(),
-    {
-        **dict.fromkeys(("from_events", "from_files"), "balog.analytics.rollups.builder"),
-        **dict.fromkeys(("merge", "split"), "balog.analytics.rollups.frames"),
-    },
-)
+_OF_SPARK = ("from_events", "from_files", "merge", "split")
+__getattr__ = deferred(globals(), dict.fromkeys(_OF_SPARK, "balog.analytics.rollups.frames"))

@@ -14,8 +14,7 @@ import pyarrow as pa
 from balog.analytics.reading.inputs import read_inputs
 from balog.analytics.reading.schemas import names
 from balog.analytics.reading.tasks import COMPRESSED, COMPRESSED_WEIGHT, SourceFile
-from balog.analytics.rollups.raw_pool import cores, run_tasks
-from balog.analytics.rollups.raw_task import RawJob, RawTask
+from balog.analytics.rollups.raw_task import RawJob, RawTask, cores, run_tasks
 from balog.analytics.rollups.schemas import FRAMES, ROLLUP, Rollups
 from balog.analytics.rollups.selection import Selection
 from balog.analytics.rollups.worker import copied_hashes, roll_batches

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import msgspec
@@ -34,8 +33,7 @@ _FEW = 20_000
 _JOBS = 3  # concurrent jobs of Spark: the start and end of one overlap with the work of another
 
 
-@dataclass
-class BuiltBatch:
+class BuiltBatch(NamedTuple):
     """A batch that is ready to commit.
 
     Attributes:
@@ -45,10 +43,10 @@ class BuiltBatch:
         lines: messages about new tables and columns.
     """
 
-    parts: dict[str, TablePart] = field(default_factory=dict)
-    duplicates: int = 0
-    too_old: int = 0
-    lines: list[str] = field(default_factory=list)
+    parts: dict[str, TablePart]
+    duplicates: int
+    too_old: int
+    lines: list[str]
 
 
 def build(
@@ -72,13 +70,10 @@ def build(
         RowError: see ``Derivation.run``.
     """
     files, counts, seen = gather(staged)
-    built = BuiltBatch(too_old=counts["old"])
     notify("Looking for duplicates")
     bad = new_quarantine(spark, store, stage, files["quarantine"])
-    events, built.duplicates = new_events(spark, store, stage, files["events"], is_timeless=bool(counts["timeless"]))
-    kinds: list[PayloadTable] = []
-    if events.files:
-        kinds, built.lines = grow(store, seen, counts["unseen"])
+    events, duplicates = new_events(spark, store, stage, files["events"], is_timeless=bool(counts["timeless"]))
+    kinds, lines = grow(store, seen, counts["unseen"]) if events.files else ([], [])
     notify("Writing tables of payload types and rollups")
     tasks = share_files(events.files)
     derive = Derivation(stage, kinds)
@@ -91,12 +86,11 @@ def build(
     new_files, derived, _ = gather(run_tasks(spark, len(tasks), run))
     typed = {kind.table: TablePart(read_columns(kind.schema), new_files[kind.table]) for kind in kinds}
     staged_rows = rows_of([*files["events"], *files["quarantine"]])
-    _check("lines", counts["read"], staged_rows + built.too_old)
-    _check("events", rows_of(files["events"]), events.rows + built.duplicates)
+    _check("lines", counts["read"], staged_rows + counts["old"])
+    _check("events", rows_of(files["events"]), events.rows + duplicates)
     _check("rows of payload types", events.rows, derived["untyped"] + sum(part.rows for part in typed.values()))
-    built.parts = {"events": _merged(events, tasks, new_files["events"]), "quarantine": bad}
-    built.parts |= typed | _roll(spark, stage, new_files[ROLLED], bad)
-    return built
+    parts = {"events": _merged(events, tasks, new_files["events"]), "quarantine": bad}
+    return BuiltBatch(parts | typed | _roll(spark, stage, new_files[ROLLED], bad), duplicates, counts["old"], lines)
 
 
 def rows_of(files: Iterable[StagedFile]) -> int:

@@ -8,7 +8,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -80,17 +80,16 @@ def follow(
         while query.isActive and not is_over():
             time.sleep(_LOOK)
         with stream.lock:  # a batch that is in flight is finished; the next one stops
-            stream.is_over = True
+            stream.over.set()
         error = None if query.isActive else query.exception()
     finally:
-        stream.is_over = True
+        stream.over.set()
         query.stop()
     if stream.failure is not None:
         raise stream.failure
     if error is not None:
         raise BalogError(f"the stream ended: {cause(error):.300}; run it again to go on")
-    stream.summary.seconds = time.monotonic() - began
-    return stream.summary
+    return replace(stream.summary, seconds=time.monotonic() - began)
 
 
 @dataclass
@@ -106,7 +105,7 @@ class _Stream:
     summary: LoadSummary = field(default_factory=LoadSummary)
     lock: threading.Lock = field(default_factory=threading.Lock)
     failure: BalogError | None = None
-    is_over: bool = False
+    over: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
         known = json.dumps([sorted(self.paths), sorted(self.options.reader.items())])
@@ -116,7 +115,7 @@ class _Stream:
     def take(self, frame: DataFrame, number: int) -> None:
         """Load a batch; an error ends the stream before Spark marks the batch as done."""
         with self.lock:
-            if self.is_over:
+            if self.over.is_set():
                 raise _OverError("it was asked to stop")
             if self.store.loaded().streams.get(self._name, -1) >= number:
                 return

@@ -87,6 +87,13 @@ class TableState(msgspec.Struct):
     columns: str
     files: dict[str, TableFile] = {}
 
+    def apply(self, change: TableCommit) -> None:
+        """Apply what the next commit changes."""
+        self.columns = change.columns
+        for path in change.removed:
+            self.files.pop(path, None)
+        self.files.update((file.path, file) for file in change.added)
+
 
 class LogState(msgspec.Struct):
     """The state after all commits; ``number`` is that of the last commit, 0 if there is none."""
@@ -101,11 +108,7 @@ class LogState(msgspec.Struct):
     def apply(self, number: int, commit: Commit) -> None:
         """Apply the next commit."""
         for name, change in commit.tables.items():
-            table = self.tables.setdefault(name, TableState(change.columns))
-            table.columns = change.columns
-            for path in change.removed:
-                table.files.pop(path, None)
-            table.files.update((file.path, file) for file in change.added)
+            self.tables.setdefault(name, TableState(change.columns)).apply(change)
         self.sources.update(commit.sources)
         if commit.stream is not None:
             self.streams[commit.stream[0]] = commit.stream[1]

@@ -89,7 +89,12 @@ class _Room:
     """The number of columns that the table may still get."""
 
     def __init__(self, columns: int) -> None:
-        self.columns = columns
+        self._columns = columns
+
+    def take(self) -> bool:
+        """Count a column; return False if there is no room for it."""
+        self._columns -= 1
+        return self._columns >= 0
 
 
 def _new(kind: t.DataType, path: str, room: _Room, lines: list[str]) -> t.DataType | None:
@@ -102,8 +107,7 @@ def _new(kind: t.DataType, path: str, room: _Room, lines: list[str]) -> t.DataTy
     if isinstance(kind, t.ArrayType):
         inner = _new(kind.elementType, f"{path}[]", room, lines)
         return None if inner is None else t.ArrayType(inner)
-    room.columns -= 1
-    return kind if room.columns >= 0 else None
+    return kind if room.take() else None
 
 
 def _struct(have: t.StructType, seen: t.StructType, path: str, room: _Room, lines: list[str]) -> t.StructType:

@@ -20,9 +20,9 @@ from balog.common.errors import ConfigError, MissingExtraError
 from balog.common.text import counted
 from balog.event import Event
 from balog.ui.files import check_page_path, write_page
+from balog.watch.config.config_check import find_monitor_problems
 from balog.watch.config.durations import format_duration, parse_duration
 from balog.watch.config.monitors import MonitorConfig
-from balog.watch.config.monitors_file import find_monitor_problems
 from balog.watch.history.backtest import Backtest, Firing, run_backtest, select_events, training_seconds
 from balog.watch.history.backtest_processes import run_in_processes
 from balog.watch.history.tracks import Tracks

@@ -24,8 +24,8 @@ from balog.event import encode
 from balog.filters.functions import parse_time
 from balog.watch.alerts.alert_events import as_event
 from balog.watch.alerts.targets import LineTarget, SinkTarget
+from balog.watch.config.config_check import find_monitor_problems, load_monitors
 from balog.watch.config.monitors import MonitorConfig
-from balog.watch.config.monitors_file import find_monitor_problems, load_monitors
 from balog.watch.evaluation import Evaluation
 from balog.watch.source import SourceEvents, evaluate_events
 from balog.watch.state.leadership import LeaseRenewal, wait_to_lead

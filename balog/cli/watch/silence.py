@@ -6,7 +6,7 @@ import click
 
 from balog.cli.shared.output import reporter, user_at_host
 from balog.cli.watch.operators import OperatorPlace, target_options, why
-from balog.watch.alerts.operator_events import now, parse_end, silence
+from balog.watch.alerts.alert_events import now, parse_end, silence
 
 _report = reporter("balog watch silence")
 

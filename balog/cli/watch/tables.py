@@ -47,7 +47,7 @@ def stored_rows(
     if engine == "duckdb" and elsewhere:
         raise ConfigError("duckdb reads tables in a folder on this machine; give --engine spark", "--engine")
     if engine != "spark" and not elsewhere and find_spec("duckdb") is not None:
-        from balog.analytics.embedded.statement import ask
+        from balog.analytics.embedded.database import ask
         from balog.analytics.tables.local import StoredTables
 
         tables = StoredTables(location)
@@ -64,8 +64,7 @@ def stored_rows(
 def _spark_rows(location: str, query: str, spark_place: SparkPlace) -> Iterator[Iterator[str]]:
     with spark_packages("balog watch --engine spark"):
         from balog.analytics.progress import progress
-        from balog.analytics.querying.output import documents
-        from balog.analytics.querying.spark_statement import ask
+        from balog.analytics.querying.spark_statement import ask, documents
         from balog.analytics.tables import open_tables
         from balog.analytics.tables.catalogs.location import session_settings
 

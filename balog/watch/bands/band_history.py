@@ -29,7 +29,7 @@ from balog.watch.bands.estimates import (
 from balog.watch.bands.seasons import HOURLY, MIN_BUCKET, choose_season
 from balog.watch.bands.slots import OUT, Slot, neighbor_hours, phase_of, slot_of
 from balog.watch.bands.special_days import MAX_DAYS, clocks_changed, is_holiday, month_effect
-from balog.watch.config.kind_config import Season, Seasonality
+from balog.watch.config.monitors import Season, Seasonality
 
 MAX_VALUES = 1008
 """Values that are kept: six weeks of an hourly series."""

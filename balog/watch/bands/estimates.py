@@ -17,7 +17,7 @@ from math import exp, hypot, log, sqrt
 from operator import itemgetter
 
 from balog.watch.bands.slots import OUT, WEEK, bucket_of
-from balog.watch.config.kind_config import Season
+from balog.watch.config.monitors import Season
 
 MAX_COMPARABLE = 16
 """Values that a center is made of: the last ones of its slot."""

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from math import isnan, log, nan
 
 from balog.watch.bands.slots import bucket_of
-from balog.watch.config.kind_config import Season
+from balog.watch.config.monitors import Season
 
 SEASONS: tuple[Season, ...] = ("none", "hour_of_day", "day_of_week", "hour_of_week")
 """The seasons within a week, the simplest first."""

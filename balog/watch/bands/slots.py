@@ -8,7 +8,7 @@ from datetime import date, datetime, tzinfo
 from functools import lru_cache
 from typing import NamedTuple
 
-from balog.watch.config.kind_config import Season
+from balog.watch.config.monitors import Season
 
 GRACE = 450.0
 """Seconds that a run may start before the hour that it belongs to."""

@@ -1,7 +1,8 @@
-"""Check what the types of monitors cannot express: durations, calendars, conditions, exactly one kind."""
+"""Read files of monitors, and check what types cannot express: durations, calendars, conditions, exactly one kind."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -11,12 +12,14 @@ from typing import Any
 
 import msgspec
 
-from balog.common.errors import ConfigError
+from balog.common import config as configs
+from balog.common.config.problems import intact
+from balog.common.errors import ConfigError, ConfigProblems
 from balog.common.text import counted
 from balog.filters import Expression
 from balog.watch.config.calendars import Calendar, parse_zone
 from balog.watch.config.durations import format_duration, parse_duration, parse_factor, parse_period, parse_share
-from balog.watch.config.monitors import KINDS, MonitorConfig
+from balog.watch.config.monitors import KINDS, MonitorConfig, MonitorsFile
 
 
 def _parse_quiet_hours(text: str) -> Calendar:
@@ -185,3 +188,32 @@ def _share_pipelines(monitor: MonitorConfig, other: MonitorConfig) -> bool:
     """Return whether a glob of a monitor matches one of another."""
     mine, others = ([each.pipeline] if isinstance(each.pipeline, str) else each.pipeline for each in (monitor, other))
     return any(fnmatchcase(a, b) or fnmatchcase(b, a) for a in mine for b in others)
+
+
+def find_monitor_problems(path: str | os.PathLike[str]) -> tuple[MonitorsFile | None, list[ConfigError]]:
+    """Read a file of monitors, and return it with all its problems; None if a problem leaves nothing to use.
+
+    Raises:
+        ConfigError: the file cannot be read, or is not of its format.
+    """
+    document, problems = configs.read(path)
+    source = str(path)
+    problems = configs.add_problems(problems, configs.find_problems(document, MonitorsFile, source))
+    file, _, original = intact(document, MonitorsFile)
+    if file is not None:
+        problems += [
+            ConfigError(error.reason, source, original(error.path)) for error in find_semantic_problems(file.monitors)
+        ]
+    return file, problems
+
+
+def load_monitors(path: str | os.PathLike[str]) -> list[MonitorConfig]:
+    """Read a file of monitors.
+
+    Raises:
+        ConfigError: the file cannot be read; ``ConfigProblems`` has all mistakes.
+    """
+    file, problems = find_monitor_problems(path)
+    if problems or file is None:
+        raise ConfigProblems(problems or [ConfigError("is not a file of monitors", str(path))])
+    return file.monitors

@@ -11,8 +11,7 @@ from msgspec import Struct, field
 from balog.event.payload import ExpectedBand
 from balog.watch.bands.arrays import Numbers
 from balog.watch.config.durations import format_duration, parse_duration, parse_factor
-from balog.watch.config.kind_config import DurationLimits
-from balog.watch.config.monitors import MonitorConfig
+from balog.watch.config.monitors import DurationLimits, MonitorConfig
 from balog.watch.kinds.base import Evaluator, SeriesMemory, SeriesSample, Verdict, limit
 from balog.watch.observations import RunObserved, RunStarted
 

@@ -9,8 +9,7 @@ from msgspec import UNSET, Struct, field
 from balog.common.text import counted
 from balog.event.payload import ExpectedBand, RunPayload
 from balog.watch.config.durations import format_duration, format_share, parse_duration, parse_share
-from balog.watch.config.kind_config import FailureLimits
-from balog.watch.config.monitors import MonitorConfig
+from balog.watch.config.monitors import FailureLimits, MonitorConfig
 from balog.watch.kinds.base import Evaluator, SeriesMemory, SeriesSample, Verdict
 from balog.watch.observations import ErrorObserved, Observation, RunObserved
 

@@ -9,8 +9,7 @@ from msgspec import Struct
 
 from balog.watch.config.calendars import Calendar
 from balog.watch.config.durations import format_duration, parse_duration
-from balog.watch.config.kind_config import Freshness
-from balog.watch.config.monitors import MonitorConfig
+from balog.watch.config.monitors import Freshness, MonitorConfig
 from balog.watch.kinds.base import Evaluator, SeriesMemory, SeriesSample, Verdict
 from balog.watch.observations import RunObserved
 

@@ -8,8 +8,7 @@ from fnmatch import fnmatchcase
 from msgspec import Struct
 
 from balog.event.payload import ExpectedBand
-from balog.watch.config.kind_config import LagLimits
-from balog.watch.config.monitors import MonitorConfig
+from balog.watch.config.monitors import LagLimits, MonitorConfig
 from balog.watch.kinds.base import Evaluator, SeriesMemory, SeriesSample, Verdict
 from balog.watch.observations import LagObserved, MetricObserved
 

@@ -9,8 +9,7 @@ from msgspec import Struct, field
 
 from balog.event.payload import ExpectedBand
 from balog.watch.config.durations import format_duration, parse_duration
-from balog.watch.config.kind_config import Threshold
-from balog.watch.config.monitors import MonitorConfig
+from balog.watch.config.monitors import MonitorConfig, Threshold
 from balog.watch.kinds.base import Evaluator, SeriesMemory, SeriesSample, Verdict, limit
 from balog.watch.observations import MetricObserved
 

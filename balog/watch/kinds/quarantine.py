@@ -8,8 +8,7 @@ from msgspec import UNSET, Struct
 
 from balog.event.payload import ExpectedBand
 from balog.watch.config.durations import format_share, parse_share
-from balog.watch.config.kind_config import QuarantineLimits
-from balog.watch.config.monitors import MonitorConfig
+from balog.watch.config.monitors import MonitorConfig, QuarantineLimits
 from balog.watch.kinds.base import Evaluator, SeriesMemory, SeriesSample, Verdict
 from balog.watch.observations import RunObserved
 

@@ -9,8 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from balog.common.errors import BalogError
-from balog.watch.config.kind_config import SchemaChanges
-from balog.watch.config.monitors import MonitorConfig
+from balog.watch.config.monitors import MonitorConfig, SchemaChanges
 from balog.watch.kinds.base import Evaluator, SeriesMemory, SeriesSample, Verdict
 from balog.watch.observations import SchemaObserved
 

@@ -10,8 +10,7 @@ from msgspec import Struct
 
 from balog.singer.bookmarks import bookmarks
 from balog.watch.config.durations import format_duration, parse_duration
-from balog.watch.config.kind_config import StateProgress
-from balog.watch.config.monitors import MonitorConfig
+from balog.watch.config.monitors import MonitorConfig, StateProgress
 from balog.watch.kinds.base import Evaluator, SeriesMemory, SeriesSample, Verdict
 from balog.watch.observations import StateObserved
 

@@ -10,8 +10,7 @@ from balog.watch.bands.bands import expect, recurs
 from balog.watch.bands.slots import name_of
 from balog.watch.config.calendars import parse_zone
 from balog.watch.config.durations import format_duration, parse_share
-from balog.watch.config.kind_config import VolumeBand
-from balog.watch.config.monitors import MonitorConfig
+from balog.watch.config.monitors import MonitorConfig, VolumeBand
 from balog.watch.kinds.base import Evaluator, SeriesMemory, SeriesSample, Verdict, limit
 from balog.watch.observations import EARLIEST, RunObserved, seconds_of
 

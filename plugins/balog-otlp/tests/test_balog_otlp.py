@@ -26,7 +26,7 @@ from balog.event.payload import (
 from balog.sinks import Batching, Delivery, SinkError
 from balog.testing.contracts import SinkContract
 from balog.testing.contracts.sinks import SECRET, SECRET_NAME
-from balog.watch.alerts.operator_events import acknowledgement
+from balog.watch.alerts.alert_events import acknowledgement
 from tests.contracts.sink_peers import HttpPeer
 from tests.stand_ins.alerts import alert_life
 from tests.stand_ins.batches import JSON, PAYLOADS

@@ -13,8 +13,7 @@ import duckdb
 import pyarrow as pa
 
 from balog.analytics.duckdb_engine import DuckDBEngine
-from balog.analytics.embedded.database import open_database
-from balog.analytics.embedded.statement import ask
+from balog.analytics.embedded.database import ask, open_database
 from balog.analytics.querying.allowed_statements import check
 from balog.analytics.reading.parser import borrow_parser
 from balog.analytics.tables.local import StoredTables

@@ -9,8 +9,8 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
+from balog.analytics.embedded.database import ask
 from balog.analytics.embedded.raw_tables import QueryTables, raw_paths
-from balog.analytics.embedded.statement import ask
 from balog.analytics.querying.sources import open_source
 from balog.common.errors import BalogError, ConfigError
 

@@ -10,8 +10,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 from pyspark.errors import PySparkException
 
-from balog.analytics.querying.output import write_text
-from balog.analytics.querying.spark_statement import ask, explain_failure
+from balog.analytics.querying.spark_statement import ask, explain_failure, write_text
 from balog.common.errors import ConfigError
 
 pytestmark = pytest.mark.spark

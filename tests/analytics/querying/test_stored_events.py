@@ -11,13 +11,13 @@ from click.testing import CliRunner
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
-from balog.analytics.querying.output import documents
+from balog.analytics.querying.spark_statement import documents
 from balog.analytics.querying.stored_events import event_of, events_query
 from balog.analytics.tables import open_tables
 from balog.analytics.tables.local import StoredTables
 from balog.cli.watch import command
 from balog.event import Event, decode
-from balog.watch.config.monitors_file import load_monitors
+from balog.watch.config.config_check import load_monitors
 from balog.watch.history.backtest import run_backtest, select_events
 from tests.loaded_tables import load_tables
 from tests.watch.history_events import BEGIN, lines, monitors
@@ -43,7 +43,7 @@ def place(spark: Any, made: list[str], tmp_path_factory: pytest.TempPathFactory)
 
 
 def of_duckdb(place: Path, query: str) -> list[Event]:
-    from balog.analytics.embedded.statement import ask
+    from balog.analytics.embedded.database import ask
 
     with ask(StoredTables(str(place)), query.replace("unix_micros(", "epoch_us(")) as answer:
         return [event_of(row) for row in answer.rows()]

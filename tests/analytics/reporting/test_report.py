@@ -14,7 +14,7 @@ from balog.analytics import functions, rollups
 from balog.analytics.reporting.model import VERSION, Report, encode
 from balog.analytics.reporting.page import make_page
 from balog.analytics.reporting.query import ReportQuery, parse_query
-from balog.analytics.reporting.raw_report import make_raw_report
+from balog.analytics.reporting.report import make_raw_report
 from balog.analytics.reporting.spark_report import make_report
 from balog.analytics.tables import open_tables
 from tests.ci_scripts import ci_script

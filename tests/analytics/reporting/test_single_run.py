@@ -13,7 +13,7 @@ from handmade import NOW, failure, report, run
 from balog.analytics.reporting import model as m
 from balog.analytics.reporting.links import parse_link
 from balog.analytics.reporting.model import encode
-from balog.analytics.reporting.single_run import find_run, print_run
+from balog.analytics.reporting.terminal import find_run, print_run
 from balog.common.errors import ConfigError
 
 EVIL = "\x1b[31m[red]gone[/red]"

@@ -18,9 +18,9 @@ from click.testing import CliRunner
 from balog.analytics import functions
 from balog.analytics.reading.inputs import read_inputs
 from balog.analytics.reporting.query import parse_query
-from balog.analytics.reporting.raw_report import make_raw_report, wanted_files
+from balog.analytics.reporting.report import make_raw_report, wanted_files
 from balog.analytics.reporting.spark_report import make_report
-from balog.analytics.rollups import from_files, raw_pool, split
+from balog.analytics.rollups import from_files, raw_task, split
 from balog.analytics.rollups.raw_files import open_rollups
 from balog.analytics.spark_engine import SparkResult
 from balog.cli import main
@@ -143,7 +143,7 @@ def test_a_process_that_ends_is_an_error_of_one_line(tmp_path: Path, monkeypatch
     """A killed process ends the report with its signal, and the others end."""
     many(tmp_path, 2)
     kill = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
-    monkeypatch.setattr(raw_pool, "_CHILD", kill)
+    monkeypatch.setattr(raw_task, "_CHILD", kill)
     with (
         pytest.raises(BalogError, match=r"SIGKILL.*--engine spark") as caught,
         open_rollups({"path": str(tmp_path)}, workers=2),

@@ -79,7 +79,7 @@ def test_a_batch_that_spark_hands_over_again_is_passed_over(spark: Any, place: P
         stream = _Stream(spark, store, ["x"], LoadOptions(), print, False)
         stream.take(frame, 0)
         stream.take(frame, 0)
-        stream.is_over = True
+        stream.over.set()
         with pytest.raises(_OverError):
             stream.take(frame, 1)
     assert len(rows(place, "events", "id")) == 4
