@@ -138,11 +138,11 @@ def cases(events: int, rounds: int) -> None:
     """Measure every case, and print µs an event and the ratio to structlog's."""
     with open(os.devnull, "wb") as one, open(os.devnull, "wb") as two, open(os.devnull, "wb") as three:
         ours, theirs = balog.get_logger("bench"), structlog_logger(one)
-        before = configuration.swap(balog_recorder(one))
+        before = configuration.state.swap(balog_recorder(one))
         try:
             for name, case in make_cases(ours, theirs).items():
                 _show(name, case, events, rounds)
-            configuration.swap(balog_recorder(one, callsite=True))
+            configuration.state.swap(balog_recorder(one, callsite=True))
             parameter = structlog.processors.CallsiteParameter
             sites = structlog.processors.CallsiteParameterAdder(
                 {parameter.PATHNAME, parameter.LINENO, parameter.FUNC_NAME}
@@ -155,7 +155,7 @@ def cases(events: int, rounds: int) -> None:
                 rounds,
             )
             _show_callsite(lambda: ours.info("done", payload=PAYLOAD), one, events, rounds)
-            configuration.swap(balog_recorder(one, two, three))
+            configuration.state.swap(balog_recorder(one, two, three))
             loggers = [structlog_logger(out) for out in (one, two, three)]
 
             def write_all() -> None:
@@ -164,7 +164,7 @@ def cases(events: int, rounds: int) -> None:
 
             _show("three outputs", (lambda: ours.info("done", payload=PAYLOAD), write_all, 1), events, rounds)
         finally:
-            configuration.swap(before)
+            configuration.state.swap(before)
 
 
 def _show(name: str, case: Case, events: int, rounds: int) -> None:
@@ -183,7 +183,7 @@ def _show_callsite(work: Callable[[], Any], out: BinaryIO, events: int, rounds: 
 
     def under(recorder: Recorder) -> Callable[[], float]:
         def measure() -> float:
-            configuration.swap(recorder)
+            configuration.state.swap(recorder)
             return _timed(work, events)()
 
         return measure
@@ -207,7 +207,7 @@ def _timed(work: Callable[[], Any], turns: int) -> Callable[[], float]:
 def check_cases() -> None:
     """See that both loggers write as many lines in each case, or the comparison means nothing."""
     outs = io.BytesIO(), io.BytesIO()
-    before = configuration.swap(balog_recorder(outs[0]))
+    before = configuration.state.swap(balog_recorder(outs[0]))
     try:
         for name, (ours, theirs, each) in make_cases(balog.get_logger("bench"), structlog_logger(outs[1])).items():
             for out, work in zip(outs, (ours, theirs), strict=True):
@@ -217,4 +217,4 @@ def check_cases() -> None:
                 if out.getvalue().count(b"\n") != each:
                     raise click.ClickException(f"{name}: not the number of lines that was meant")
     finally:
-        configuration.swap(before)
+        configuration.state.swap(before)

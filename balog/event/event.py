@@ -162,7 +162,12 @@ class Event(KeyAccess, Struct, kw_only=True, forbid_unknown_fields=True, dict=Tr
         return _restore(*self.__reduce__()[1])
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, (self.schema, self.header, self.stored_payload, dict(self.__dict__))
+        return _restore, (self.schema, self.header, self.stored_payload, self.__dict__)
+
+    def with_values(self, payload: Any = UNSET, **header: Any) -> Event:
+        """Return a copy with another payload, if one is given, and other values of the header."""
+        state = self.__dict__ if payload is UNSET else {**self.__dict__, "payload": payload}
+        return _restore(self.schema, msgspec.structs.replace(self.header, **header), self.stored_payload, state)
 
     @property
     def cls_type(self) -> str | None:

@@ -11,6 +11,7 @@ from balog.log.config.logger_config import LoggerConfig, OutputConfig
 from balog.log.context import ProcessContext
 from balog.log.levels import parse_threshold
 from balog.log.outputs import default_output, open_output
+from balog.log.outputs.objects import open_object
 from balog.log.recorder import OutputRoute, Recorder
 from balog.log.rendering import callsites
 
@@ -21,10 +22,11 @@ if TYPE_CHECKING:
 def build_recorder(
     settings: LoggerConfig,
     sources: Mapping[str, str],
-    processors: Sequence[Callable[[Any, str, dict[str, Any]], Any]] = (),
+    processors: Sequence[Callable[[Any, str, dict[str, Any]], Any]],
+    objects: Mapping[int, Any],
     *,
-    program: tuple[str | None, str | None] = (None, None),
-    knowing: Callable[[Redactor], Redactor] = lambda redactor: redactor,
+    program: tuple[str | None, str | None],
+    knowing: Callable[[Redactor], Redactor],
 ) -> Recorder:
     """Open the outputs, and return a recorder for them.
 
@@ -32,6 +34,7 @@ def build_recorder(
         settings: merged by ``merge_settings``.
         sources: where each setting comes from, for errors.
         processors: as in ``configure``.
+        objects: outputs that are objects of the program, by their index in the list of outputs.
         program: the application's name and version if the settings have none.
         knowing: returns the redactor with further secrets.
 
@@ -56,7 +59,8 @@ def build_recorder(
         levels = {pattern: parse_threshold(level) for pattern, level in settings.levels.items()}
     outputs = default_output() if settings.output is None else settings.output
     with _blaming("output", sources):
-        routes = [_open_route(entry, threshold) for entry in (outputs if isinstance(outputs, list) else [outputs])]
+        entries = outputs if isinstance(outputs, list) else [outputs]
+        routes = [_open_route(entry, objects.get(number), threshold) for number, entry in enumerate(entries)]
     application, version = (settings.application, None) if settings.application is not None else program
     return Recorder(
         routes,
@@ -82,8 +86,8 @@ def _blaming(name: str, sources: Mapping[str, str]) -> Iterator[None]:
         raise ConfigError(error.reason, error.source or source, path) from None
 
 
-def _open_route(entry: str | OutputConfig, threshold: int) -> OutputRoute:
-    """Open one output. Its own level replaces the general one, even by a lower one."""
+def _open_route(entry: str | OutputConfig, instead: Any, threshold: int) -> OutputRoute:
+    """Open one output, or the object instead of it. Its own level replaces the general one, even by a lower one."""
     if isinstance(entry, str):
         entry = OutputConfig(to=entry)
     where = None
@@ -93,4 +97,5 @@ def _open_route(entry: str | OutputConfig, threshold: int) -> OutputRoute:
         where = Expression(entry.where).matches
     name = entry.to if isinstance(entry.to, str) else str(entry.to.get("type"))
     own = threshold if entry.level is None else parse_threshold(entry.level)
-    return OutputRoute(name.partition("?")[0], open_output(entry.to), own, where, has_own_level=entry.level is not None)
+    output = open_output(entry.to) if instead is None else open_object(instead)
+    return OutputRoute(name.partition("?")[0], output, own, where, has_own_level=entry.level is not None)

@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 from balog.common.ending import seconds_left
@@ -23,27 +24,156 @@ from balog.log.recorder import Recorder
 if TYPE_CHECKING:
     from balog.common.redaction import Redactor
 
-_current: Recorder | None = None
-_program: tuple[str | None, str | None] = (None, None)
-_diverted: Callable[[Recorder], Recorder] | None = None
-_lock = threading.RLock()
-os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+_SHORTEST_SECRET = 4
+_LAST_SECONDS = 1.0
+"""Seconds for events that were written to outputs after their replacement."""
 
 
-@contextmanager
-def introduced(application: str, version: str | None = None) -> Iterator[None]:
-    """Name the application for the block, unless ``configure`` or a config file does."""
-    global _program
-    before, _program = _program, (application, version)
-    try:
-        yield
-    finally:
-        _program = before
+class LoggingState:
+    """The configuration of this process, which loggers follow.
+
+    Attributes:
+        recorder: makes and writes events; None until the first event or ``configure``.
+        threshold: the lowest level that is written on any channel; 0 without a recorder.
+        program: name and version of the application, unless ``configure`` or a config file names it.
+    """
+
+    def __init__(self) -> None:
+        self.recorder: Recorder | None = None
+        self.threshold = 0
+        self.program: tuple[str | None, str | None] = (None, None)
+        self._diverted: Callable[[Recorder], Recorder] | None = None
+        self._overrides: Mapping[str, int] = {}  # thresholds that set_level has set, by pattern; never changed
+        self._concealed: list[frozenset[str]] = []
+        self._lost_before = 0  # events that earlier configurations of this process lost
+        self._lock = threading.RLock()
+        os.register_at_fork(
+            before=self._lock.acquire, after_in_parent=self._lock.release, after_in_child=self._lock.release
+        )
+
+    def current(self) -> Recorder:
+        """Return the process's recorder, configured from the environment if nothing else has configured it."""
+        if self.recorder is None:
+            with self._lock:
+                while self.recorder is None:
+                    apply_environment(_apply)
+        return self.recorder
+
+    @contextmanager
+    def introduced(self, application: str, version: str | None = None) -> Iterator[None]:
+        """Name the application for the block, unless ``configure`` or a config file does."""
+        before, self.program = self.program, (application, version)
+        try:
+            yield
+        finally:
+            self.program = before
+
+    def install(self, recorder: Recorder, declared: Collection[str]) -> None:
+        """Replace the recorder, and close the earlier one.
+
+        Args:
+            declared: patterns of the new configuration, whose levels by ``set_level`` end.
+        """
+        run_id()  # before the process starts others, which belong to the same run
+        with self._lock:
+            self._drop_overrides(declared)
+            if self._diverted is not None:
+                recorder = self._diverted(recorder)
+            before, self.recorder = self.recorder, recorder
+            self._use_levels()
+        exit_hooks.at_end(self._close)
+        if any(isinstance(route.output, QueuedOutput) for route in recorder.routes):
+            exit_hooks.catch_sigterm()
+        if before is not None:
+            lost = before.close()
+            _report_lost(before)
+            with self._lock:
+                self._lost_before += lost
+
+    def override(self, pattern: str, threshold: int | None) -> None:
+        """Set the threshold of channels; None restores the configured one."""
+        with self._lock:
+            self.current()
+            self._drop_overrides({pattern})
+            if threshold is not None:
+                self._overrides = {**self._overrides, pattern: threshold}
+            self._use_levels()
+
+    def swap_overrides(self, overrides: Mapping[str, int]) -> Mapping[str, int]:
+        """Replace the levels that ``set_level`` has set, and return the earlier ones. For tests."""
+        with self._lock:
+            before, self._overrides = self._overrides, overrides
+            self._use_levels()
+            return before
+
+    def _drop_overrides(self, patterns: Collection[str]) -> None:
+        self._overrides = {pattern: level for pattern, level in self._overrides.items() if pattern not in patterns}
+
+    def _use_levels(self) -> None:
+        """Apply changed levels to the current recorder."""
+        if self.recorder is not None:
+            self.recorder.use_levels(self._overrides)
+        self.threshold = 0 if self.recorder is None else self.recorder.threshold
+
+    @contextmanager
+    def concealed(self, secrets: Iterable[str]) -> Iterator[None]:
+        """Redact texts in every event that is logged inside the block, also after another ``configure``.
+
+        Contexts and channels that were encoded before are encoded again. With ``redact=False`` nothing is redacted.
+
+        Args:
+            secrets: texts of at least four characters; shorter ones are ignored.
+        """
+        own = frozenset(secret for secret in secrets if len(secret) >= _SHORTEST_SECRET)
+        with self._lock:
+            self.current()
+            self._concealed.append(own)
+            self._conceal_again()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._concealed.remove(own)
+                self._conceal_again()
+
+    def _conceal_again(self) -> None:
+        """Make the current recorder hide the texts of the open ``concealed`` blocks only."""
+        recorder = self.recorder
+        if recorder is not None and recorder.redactor is not None:
+            redactor = self.knowing(recorder.redactor)
+            if redactor is not recorder.redactor:
+                recorder.redact_with(redactor)
+
+    def knowing(self, redactor: Redactor) -> Redactor:
+        """Return a redactor that also hides the texts of the open ``concealed`` blocks."""
+        return redactor.knowing(frozenset().union(*self._concealed))
+
+    def swap(self, recorder: Recorder | None) -> Recorder | None:
+        """Replace the recorder without closing it, and return the replaced one. For tests."""
+        with self._lock:
+            before, self.recorder = self.recorder, recorder
+            self._conceal_again()
+            self._use_levels()
+            return before
+
+    def divert(self, how: Callable[[Recorder], Recorder] | None) -> Callable[[Recorder], Recorder] | None:
+        """Set a function that replaces every recorder that is configured, and return the previous one. For tests."""
+        with self._lock:
+            before, self._diverted = self._diverted, how
+            return before
+
+    def flush(self, deadline: float) -> int:
+        """Deliver queued events, and return the number of events that this process has lost so far."""
+        return self._lost_before + (0 if self.recorder is None else self.recorder.flush(deadline))
+
+    def _close(self) -> None:
+        if self.recorder is not None:
+            self.recorder.close(seconds_left())
+            _report_lost(self.recorder)
+        flush_all(min(_LAST_SECONDS, seconds_left()))
 
 
-def current() -> Recorder:
-    """Return the process's recorder, configured from the environment if nothing else has configured it."""
-    return _current or _configure_from_environment()
+state = LoggingState()
 
 
 def configure(
@@ -88,8 +218,9 @@ def configure(
     Raises:
         ConfigError: a setting is invalid. The earlier configuration stays.
     """
+    entries, objects = list_outputs([] if output is None else output)
     given: dict[str, Any] = {
-        "output": None if output is None else list_outputs(output),
+        "output": None if output is None else entries,
         "level": level,
         "levels": levels,
         "application": application,
@@ -107,27 +238,27 @@ def configure(
         if not callable(processor):
             raise ConfigError(f"{str(processor)[:80]!r} cannot be called", "configure(processors=…)")
     given = {name: value for name, value in given.items() if value is not None}
-    _apply(given, config, processors)
+    _apply(given, config, processors, objects)
 
 
 def _apply(
     given: dict[str, Any],
     config: str | os.PathLike[str] | None,
     processors: Sequence[Callable[[Any, str, dict[str, Any]], Any]] = (),
+    objects: Mapping[int, Any] = MappingProxyType({}),
     ignored: Collection[str] = (),
 ) -> None:
     """Configure from arguments, the config file and the environment.
 
     Args:
         given: the arguments that are not omitted.
+        objects: outputs that are objects of the program, by their index.
         ignored: environment variables to skip.
     """
     settings, sources = merge_settings(given, config, ignored)
     declared = settings.levels.keys() | ({""} if sources["level"] != "BALOG_LEVEL" and settings.level else set())
-    recorder = build_recorder(settings, sources, processors, program=_program, knowing=_knowing)
-    with _lock:
-        _drop_overrides(declared)
-        _install(recorder)
+    recorder = build_recorder(settings, sources, processors, objects, program=state.program, knowing=state.knowing)
+    state.install(recorder, declared)
 
 
 def set_level(name: str | None, level: int | str | None) -> None:
@@ -147,152 +278,13 @@ def set_level(name: str | None, level: int | str | None) -> None:
     if name is not None and not isinstance(name, str):
         raise ConfigError(f"expected a logger's name, not {type(name).__name__}", "set_level(…)")
     if level is None or (level == 0 and not isinstance(level, bool)):
-        with _lock:
-            current()
-            _drop_overrides({name or ""})
-            announce_levels()
+        state.override(name or "", None)
         return
     try:
         threshold = parse_threshold(level)
     except ConfigError as error:
         raise ConfigError(error.reason, "set_level(…)") from None
-    with _lock:
-        current()
-        swap_overrides({**_overrides, name or "": threshold})
-
-
-def swap_overrides(overrides: Mapping[str, int]) -> Mapping[str, int]:
-    """Replace the levels that ``set_level`` has set, and return the earlier ones."""
-    global _overrides
-    with _lock:
-        before, _overrides = _overrides, overrides
-        announce_levels()
-        return before
-
-
-def _drop_overrides(patterns: Collection[str]) -> None:
-    global _overrides
-    _overrides = {pattern: level for pattern, level in _overrides.items() if pattern not in patterns}
-
-
-def announce_levels() -> None:
-    """Apply changed levels to the current recorder, then call the listeners.
-
-    Whatever changes a level or replaces the recorder calls this.
-    """
-    with _lock:
-        recorder = _current
-        if recorder is not None:
-            recorder.use_levels(_overrides)
-        for listener in _level_listeners:
-            listener(recorder)
-
-
-def on_levels(listener: Callable[[Recorder | None], object]) -> None:
-    """Call a function now and whenever levels may have changed, with the current recorder. For caches of thresholds.
-
-    None instead of a recorder means that the next event configures the process.
-    """
-    with _lock:
-        _level_listeners.append(listener)
-        listener(_current)
-
-
-_overrides: Mapping[str, int] = {}
-"""What ``set_level`` has set: thresholds by pattern, that of all other channels at an empty one. Never changed."""
-
-_level_listeners: list[Callable[[Recorder | None], object]] = []
-
-
-@contextmanager
-def concealed(secrets: Iterable[str]) -> Iterator[None]:
-    """Redact texts in every event that is logged inside the block, also after another ``configure``.
-
-    Contexts and channels that were encoded before are encoded again. With ``redact=False`` nothing is redacted.
-
-    Args:
-        secrets: texts of at least four characters; shorter ones are ignored.
-    """
-    own = frozenset(secret for secret in secrets if len(secret) >= _SHORTEST_SECRET)
-    with _lock:
-        current()
-        _concealed.append(own)
-        _conceal_again()
-    try:
-        yield
-    finally:
-        with _lock:
-            _concealed.remove(own)
-            _conceal_again()
-
-
-def _conceal_again() -> None:
-    """Make the current recorder hide the texts of the open ``concealed`` blocks only."""
-    recorder = _current
-    if recorder is not None and recorder.redactor is not None:
-        redactor = _knowing(recorder.redactor)
-        if redactor is not recorder.redactor:
-            recorder.redact_with(redactor)
-
-
-def _knowing(redactor: Redactor) -> Redactor:
-    return redactor.knowing(frozenset().union(*_concealed))
-
-
-_concealed: list[frozenset[str]] = []
-_SHORTEST_SECRET = 4
-
-
-def _configure_from_environment() -> Recorder:
-    with _lock:
-        while _current is None:
-            apply_environment(_apply)
-        return _current
-
-
-def _install(recorder: Recorder) -> None:
-    global _current, _lost_before
-    run_id()  # before the process starts others, which belong to the same run
-    with _lock:
-        if _diverted is not None:
-            recorder = _diverted(recorder)
-        before, _current = _current, recorder
-        announce_levels()
-    exit_hooks.at_end(_close)
-    if any(isinstance(route.output, QueuedOutput) for route in recorder.routes):
-        exit_hooks.catch_sigterm()
-    if before is not None:
-        lost = before.close()
-        _report_lost(before)
-        with _lock:
-            _lost_before += lost
-
-
-_lost_before = 0
-"""Events that earlier configurations of this process lost."""
-
-
-def swap(recorder: Recorder | None) -> Recorder | None:
-    """Replace the recorder without closing it, and return the replaced one. For tests."""
-    global _current
-    with _lock:
-        before, _current = _current, recorder
-        _conceal_again()
-        announce_levels()
-        return before
-
-
-def peek() -> Recorder | None:
-    """Return the process's recorder; None if nothing has been logged or configured yet."""
-    return _current
-
-
-def divert(how: Callable[[Recorder], Recorder] | None) -> Callable[[Recorder], Recorder] | None:
-    """Set a function that replaces every recorder that is configured, and return the previous one. For tests."""
-    global _diverted
-    with _lock:
-        before, _diverted = _diverted, how
-        return before
+    state.override(name or "", threshold)
 
 
 def flush(deadline: float = 5.0) -> int:
@@ -303,22 +295,10 @@ def flush(deadline: float = 5.0) -> int:
     Returns:
         The number of events that this process has lost so far, also under earlier configurations.
     """
-    return _lost_before + (0 if _current is None else _current.flush(deadline))
-
-
-def _close() -> None:
-    recorder = _current
-    if recorder is not None:
-        recorder.close(seconds_left())
-        _report_lost(recorder)
-    flush_all(min(_LAST_SECONDS, seconds_left()))
+    return state.flush(deadline)
 
 
 def _report_lost(recorder: Recorder) -> None:
     for route in recorder.routes:
         if route.lost:
             complain(f"output {route.name}: {counted(route.lost, 'event', 'were')} lost")
-
-
-_LAST_SECONDS = 1.0
-"""Seconds for events that were written to outputs after their replacement."""

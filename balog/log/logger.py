@@ -9,19 +9,17 @@ import structlog
 
 from balog.event import LEVELS, Event, Level
 from balog.event.log_payload import log_payload
-from balog.log import configuration
-from balog.log.calls.channels import LoggerChannel, channel_of_caller
-from balog.log.calls.guard import guarded
-from balog.log.calls.method_switch import MethodSwitch
+from balog.log.channels import LoggerChannel, channel_of_caller
+from balog.log.configuration import state
 from balog.log.context import bound
+from balog.log.guard import guarded
 from balog.log.levels import level_of
-from balog.log.logger_methods import AsyncMethods, StdlibMethods, level_of_call
-from balog.log.outputs.calls import with_exception
-from balog.log.processing import ProcessedCall
+from balog.log.logger_methods import AsyncMethods, StdlibMethods, Write, level_of_call
+from balog.log.outputs.calls import current
+from balog.log.processing import ProcessedCall, process
 from balog.log.recorder import Recorder
 from balog.log.rendering import callsites
-from balog.log.rendering.call_options import NO_PAYLOAD, OPTION_NAMES, CallOptions
-from balog.log.rendering.raw_events import NO_EVENT, parse_raw_event
+from balog.log.rendering.call_options import OPTION_NAMES, CallOptions
 from balog.log.values import exceptions
 from balog.log.values.encoding import message_text, payload_of
 from balog.log.values.json_values import replaced, safe_str, type_name
@@ -34,9 +32,10 @@ class EventLogger(AsyncMethods, StdlibMethods, structlog.BoundLoggerBase):
     """A structlog logger that writes events.
 
     Each method takes ``event`` (with a payload: the suffix of the channel; without one: the message of a ``log``
-    payload), arguments for its ``%`` or ``{}``, ``payload`` (a dict, dataclass, msgspec Struct, pydantic model …),
-    ``channel`` (instead of the logger's own) and any further fields. These keywords are not fields:
+    payload), arguments for its ``%`` or ``{}``, and any fields as keywords. These keywords are not fields:
 
+    - ``payload``: a dict, dataclass, msgspec Struct, pydantic model …
+    - ``channel``: the event's channel, instead of one below the logger's.
     - ``exc_info``: an exception, or True for the one that is being handled.
     - ``lazy``: a dict of callables, or a callable that returns a dict, for fields that only a written event needs.
     - ``stack_info``: True adds the caller's stack.
@@ -52,58 +51,41 @@ class EventLogger(AsyncMethods, StdlibMethods, structlog.BoundLoggerBase):
     _logger: LoggerChannel
     _encoded: tuple[object, bytes] | None = None
 
-    def debug(self, event: Any = "", /, *args: Any, payload: Any = None, channel: Any = None, **fields: Any) -> None:
+    def debug(self, event: Any = "", /, *args: Any, **fields: Any) -> None:
         """Log at DEBUG."""
-        recorder = configuration._current or configuration.current()
-        if recorder.threshold <= 10:
-            self._log(recorder, "DEBUG", event, args, payload, channel, fields)
+        if state.threshold <= 10:
+            self._log(state.recorder, "DEBUG", event, args, fields)
 
-    def info(self, event: Any = "", /, *args: Any, payload: Any = None, channel: Any = None, **fields: Any) -> None:
+    def info(self, event: Any = "", /, *args: Any, **fields: Any) -> None:
         """Log at INFO."""
-        recorder = configuration._current or configuration.current()
-        if recorder.threshold <= 20:
-            self._log(recorder, "INFO", event, args, payload, channel, fields)
+        if state.threshold <= 20:
+            self._log(state.recorder, "INFO", event, args, fields)
 
-    def warning(self, event: Any = "", /, *args: Any, payload: Any = None, channel: Any = None, **fields: Any) -> None:
+    def warning(self, event: Any = "", /, *args: Any, **fields: Any) -> None:
         """Log at WARNING."""
-        recorder = configuration._current or configuration.current()
-        if recorder.threshold <= 30:
-            self._log(recorder, "WARNING", event, args, payload, channel, fields)
+        if state.threshold <= 30:
+            self._log(state.recorder, "WARNING", event, args, fields)
 
-    def error(self, event: Any = "", /, *args: Any, payload: Any = None, channel: Any = None, **fields: Any) -> None:
+    def error(self, event: Any = "", /, *args: Any, **fields: Any) -> None:
         """Log at ERROR."""
-        recorder = configuration._current or configuration.current()
-        if recorder.threshold <= 40:
-            self._log(recorder, "ERROR", event, args, payload, channel, fields)
+        if state.threshold <= 40:
+            self._log(state.recorder, "ERROR", event, args, fields)
 
-    def critical(self, event: Any = "", /, *args: Any, payload: Any = None, channel: Any = None, **fields: Any) -> None:
+    def critical(self, event: Any = "", /, *args: Any, **fields: Any) -> None:
         """Log at CRITICAL."""
-        recorder = configuration._current or configuration.current()
-        if recorder.threshold <= 50:
-            self._log(recorder, "CRITICAL", event, args, payload, channel, fields)
+        if state.threshold <= 50:
+            self._log(state.recorder, "CRITICAL", event, args, fields)
 
-    def exception(
-        self, event: Any = "", /, *args: Any, payload: Any = None, channel: Any = None, **fields: Any
-    ) -> None:
+    def exception(self, event: Any = "", /, *args: Any, **fields: Any) -> None:
         """Log at ERROR with the exception that is being handled."""
-        fields.setdefault("exc_info", True)
-        self.error(event, *args, payload=payload, channel=channel, **fields)
+        self.error(event, *args, **{"exc_info": True, **fields})
 
-    def log(
-        self,
-        level: int | str = "",
-        event: Any = "",
-        /,
-        *args: Any,
-        payload: Any = None,
-        channel: Any = None,
-        **fields: Any,
-    ) -> None:
+    def log(self, level: int | str = "", event: Any = "", /, *args: Any, **fields: Any) -> None:
         """Log at a level given by name or by the standard library's number, rounded down."""
-        recorder = configuration._current or configuration.current()
+        recorder = state.current()
         name = level_of_call(level, fields, strict=recorder.strict)
         if recorder.threshold <= LEVELS[name]:
-            self._log(recorder, name, event, args, payload, channel, fields)
+            self._log(recorder, name, event, args, fields)
 
     msg = info
     warn = warning
@@ -116,34 +98,28 @@ class EventLogger(AsyncMethods, StdlibMethods, structlog.BoundLoggerBase):
 
     def _log(
         self,
-        recorder: Recorder,
+        recorder: Recorder | None,
         level: Level,
         event: Any,
         args: tuple[Any, ...],
-        payload: Any,
-        channel: Any,
         fields: dict[str, Any],
+        write: Write | None = None,
     ) -> None:
-        try:
-            is_message = payload is None and OPTION_NAMES.isdisjoint(fields)
-            if (
-                not (is_message or (payload.__class__ is dict and not fields))
-                or channel is not None
-                or args
-                or event.__class__ is not str
-                or not recorder.is_direct
-            ):
-                self._log_any(recorder, level, event, args, payload, channel, fields)
+        """Write the event of a call. If that raises, write it without the values that raise.
+
+        Args:
+            recorder: None before the first event, which configures the process.
+            fields: the call's keywords; changed.
+            write: receives the event, with the arguments of ``Recorder.write``; None for that method.
+        """
+        if recorder is None:
+            recorder = state.current()
+            if recorder.threshold > LEVELS[level]:
                 return
-            suffix = "" if is_message else event
-            name = self._logger.known.get(suffix) or self._logger.under(suffix)
-            if is_message:
-                payload = log_payload(event, level, fields=fields)
-            context = self._context
-            encoded_context = self._encode_bound(recorder) if context else b""
-            frame = None if recorder.callsites is None else recorder.callsites.find()
-            rendered = recorder.render(level, name, payload, context, encoded_context, None, frame)
-            recorder.write(level, rendered, name)
+        payload, channel = fields.pop("payload", None), fields.pop("channel", None)
+        write = write or recorder.write
+        try:
+            self._write(recorder, level, event, args, payload, channel, fields, write)
         except (PayloadError, KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:  # such as the panic of an extension in Rust
@@ -151,16 +127,15 @@ class EventLogger(AsyncMethods, StdlibMethods, structlog.BoundLoggerBase):
                 recorder.failed()
                 raise
             problem = f"the call raised {type_name(error)}; values that raise are replaced"
-            self._log_replaced(recorder, level, event, args, payload, channel, {**fields, "problem": problem})
+            call = map(replaced, (event, args, payload, channel, {**fields, "problem": problem}))
+            self._write_replaced(recorder, level, *call, write)
 
     @guarded()
-    def _log_replaced(self, recorder: Recorder, level: Level, *call: Any) -> None:
-        """Write the event of a call that raised, without the values that raise; ``call`` is as for ``_log_any``."""
-        logger = EventLogger(self._logger, self._processors, replaced(self._context))
-        logger._log_any(recorder, level, *map(replaced, call))
+    def _write_replaced(self, recorder: Recorder, level: Level, *call: Any) -> None:
+        EventLogger(self._logger, self._processors, replaced(self._context))._write(recorder, level, *call)
         recorder.changed()
 
-    def _log_any(
+    def _write(
         self,
         recorder: Recorder,
         level: Level,
@@ -169,100 +144,50 @@ class EventLogger(AsyncMethods, StdlibMethods, structlog.BoundLoggerBase):
         payload: Any,
         channel: Any,
         fields: dict[str, Any],
+        write: Write,
     ) -> None:
-        """Write the event of any call. ``_log`` writes that of the usual call in the same way."""
-        if type(event) is not str or args:
+        """Write the event of a call: its message, options, channel, callsite, processors and payload, in this order."""
+        if args or type(event) is not str:
             event = message_text(event, args)
-        if payload.__class__ is Event and self._write_raw(recorder, level, payload):
-            return
         options = None
-        if fields and not OPTION_NAMES.isdisjoint(fields):
+        if payload.__class__ is Event or not OPTION_NAMES.isdisjoint(fields):
             options = CallOptions(fields)
-            event = options.message(event, fields)
-            event, payload = options.take_extra(event, fields, payload)
-            if options.raw_event is not None:
-                if self._write_raw(recorder, level, options.raw_event):
-                    return
-                if payload is not None:
-                    fields.setdefault("raw_event", options.raw_event)
-                else:
-                    payload = options.raw_event
-                    payload = {"value": payload} if isinstance(payload, NO_PAYLOAD) else payload
-                fields.setdefault("problem", NO_EVENT)
-        name = self._logger.under("" if payload is None else event) if channel is None else safe_str(channel)
-        if recorder.levels is not None and recorder.threshold_of(name) > LEVELS[level]:
+            event, payload, raw_event = options.apply(event, fields, payload)
+            if raw_event is not None:
+                write_raw(recorder, level, raw_event, write)
+                return
+        if channel is None:
+            suffix = "" if payload is None else event
+            channel = self._logger.known.get(suffix) or self._logger.under(suffix)
+        else:
+            channel = safe_str(channel)
+        if recorder.levels is not None and recorder.threshold_of(channel) > LEVELS[level]:
             return
-        self._log_call(recorder, level, event, name, payload, fields, options)
-
-    def _log_call(
-        self,
-        recorder: Recorder,
-        level: Level,
-        event: str,
-        name: str,
-        payload: Any,
-        fields: dict[str, Any],
-        options: CallOptions | None,
-    ) -> None:
-        """Write the event of a call whose message, payload and channel are known."""
-        exc_info, problem, frame, context = None, "", None, self._context
-        if options is not None:
-            exc_info, problem = options.exc_info, options.evaluate(fields, strict=recorder.strict)
-        if recorder.processors or recorder.callsites is not None or (options is not None and options.has_stack):
+        context: Mapping[str, Any] = self._context
+        exc_info, problem, frame = None, "", None
+        if recorder.callsites is not None or recorder.processors or (options is not None and options.has_stack):
             finder = recorder.callsites or callsites.DEFAULT
             frame = finder.find(1 if options is None else options.stacklevel)
-            if frame is not None and options is not None and options.has_stack:
-                fields["stack_info"] = callsites.format_stack(frame)
+        if options is not None:
+            exc_info, problem = options.exc_info, options.evaluate(fields, frame, strict=recorder.strict)
+        encoded_context = self._encode_bound(recorder) if context else b""
         if recorder.processors:
-            call = ProcessedCall(event, name, level, payload, fields, context)
-            if not call.process(recorder, self._logger, frame):
+            call = ProcessedCall(event, channel, level, payload, fields, context, problem)
+            processed = process(call, recorder, self._logger, frame)
+            if processed is None:
                 return
-            event, payload, fields, context = call.event, call.payload, call.fields, call.context
-            name, level, problem = call.channel, call.level, "; ".join(filter(None, (problem, call.problem)))
+            event, channel, level, payload, fields, context, problem = processed
             encoded_context, frame = recorder.encode_context(context), None  # the context has the callsite
-        else:
-            encoded_context = self._encode_bound(recorder) if context else b""
-        if payload is None or fields or exc_info is not None or problem:
-            payload = self._payload(recorder, level, event, payload, exc_info, fields, problem)
-        rendered = recorder.render(level, name, payload, context, encoded_context, frame=frame)
+        if payload is None and exc_info is None and not problem:
+            payload = log_payload(event, level, fields=fields)
+        elif fields or exc_info is not None or problem:
+            payload = _payload(recorder, level, event, payload, exc_info, fields, problem)
+        rendered = recorder.render(level, channel, payload, context, encoded_context, None, frame)
         if exc_info is None:
-            recorder.write(level, rendered, name)
+            write(level, rendered, channel)
         else:
-            with with_exception(exceptions.find(exc_info)):
-                recorder.write(level, rendered, name)
-
-    @staticmethod
-    def _write_raw(recorder: Recorder, level: Level, raw: Any) -> bool:
-        """Write an event that the program made, unchanged except for secrets. Return False if it is not an event."""
-        event = parse_raw_event(raw)
-        if event is not None:
-            channel, is_written = event.header.channel, recorder.threshold_of(event.header.channel) <= LEVELS[level]
-            level = event.level or level
-            if is_written:
-                recorder.write(level, recorder.render_foreign(event), channel)
-        return event is not None
-
-    @staticmethod
-    def _payload(
-        recorder: Recorder,
-        level: Level,
-        event: str,
-        payload: Any,
-        exc_info: Any,
-        fields: dict[str, Any],
-        problem: str,
-    ) -> Any:
-        try:
-            data = payload_of(event, payload, exc_info, fields, severity=level, strict=recorder.strict, problem=problem)
-        except Exception as error:
-            if recorder.strict:
-                raise
-            recorder.changed()
-            return log_payload(event, level, problem=f"its payload raised {type(error).__name__}")
-        is_changed = not (payload is None or isinstance(payload, dict)) and isinstance(data, dict) and "problem" in data
-        if problem or is_changed:
-            recorder.changed()
-        return data
+            with current.with_exception(exceptions.find(exc_info)):
+                write(level, rendered, channel)
 
     @guarded(object.__repr__)
     def __repr__(self) -> str:
@@ -294,7 +219,33 @@ class EventLogger(AsyncMethods, StdlibMethods, structlog.BoundLoggerBase):
         return encoded[1]
 
 
-configuration.on_levels(MethodSwitch(EventLogger).use_levels)
+def write_raw(recorder: Recorder, level: Level, event: Event, write: Write) -> None:
+    """Write an event that the program made, unchanged except for secrets, if its channel has its level."""
+    channel = event.header.channel
+    if recorder.threshold_of(channel) <= LEVELS[level]:
+        write(event.level or level, recorder.render_foreign(event), channel)
+
+
+def _payload(
+    recorder: Recorder,
+    level: Level,
+    event: str,
+    payload: Any,
+    exc_info: Any,
+    fields: dict[str, Any],
+    problem: str,
+) -> Any:
+    try:
+        data = payload_of(event, payload, exc_info, fields, severity=level, strict=recorder.strict, problem=problem)
+    except Exception as error:
+        if recorder.strict:
+            raise
+        recorder.changed()
+        return log_payload(event, level, problem=f"its payload raised {type(error).__name__}")
+    is_changed = not (payload is None or isinstance(payload, dict)) and isinstance(data, dict) and "problem" in data
+    if problem or is_changed:
+        recorder.changed()
+    return data
 
 
 @guarded()
@@ -313,11 +264,12 @@ def emit(
         context: keys in addition to those of the process.
         nanoseconds: the time since the epoch; None for now.
     """
-    recorder = configuration.current()
+    recorder = state.current()
     level = level_of(level)
     if recorder.threshold > LEVELS[level]:
         return
-    if type(payload) is Event and EventLogger._write_raw(recorder, level, payload):
+    if type(payload) is Event:
+        write_raw(recorder, level, payload, recorder.write)
         return
     channel = safe_str(channel)
     if recorder.threshold_of(channel) > LEVELS[level]:

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from balog.common.errors import ConfigError
 from balog.event import LEVELS, Level
-from balog.log import configuration
-from balog.log.calls.deferred_writes import DeferredWrites
+from balog.log.configuration import set_level, state
 from balog.log.levels import find_level, level_of
+from balog.log.outputs.calls import current
 from balog.log.rendering import callsites
 from balog.log.values.json_values import safe_str
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from balog.log.channels import LoggerChannel
 
-    from balog.log.calls.channels import LoggerChannel
+Write = Callable[[str, bytes, str], object]
+"""Takes an encoded event: its level, its bytes and its channel, as ``Recorder.write`` does."""
 
 
 class AsyncMethods:
@@ -28,71 +31,63 @@ class AsyncMethods:
 
     _log: Callable[..., None]
 
-    async def adebug(
-        self, event: Any = "", /, *args: Any, payload: Any = None, channel: Any = None, **fields: Any
-    ) -> None:
+    async def adebug(self, event: Any = "", /, *args: Any, **fields: Any) -> None:
         """Log at DEBUG, and write in a thread."""
-        await self._defer("DEBUG", event, args, payload, channel, fields)
+        await self._defer("DEBUG", event, args, fields)
 
-    async def ainfo(
-        self, event: Any = "", /, *args: Any, payload: Any = None, channel: Any = None, **fields: Any
-    ) -> None:
+    async def ainfo(self, event: Any = "", /, *args: Any, **fields: Any) -> None:
         """Log at INFO, and write in a thread."""
-        await self._defer("INFO", event, args, payload, channel, fields)
+        await self._defer("INFO", event, args, fields)
 
-    async def awarning(
-        self, event: Any = "", /, *args: Any, payload: Any = None, channel: Any = None, **fields: Any
-    ) -> None:
+    async def awarning(self, event: Any = "", /, *args: Any, **fields: Any) -> None:
         """Log at WARNING, and write in a thread."""
-        await self._defer("WARNING", event, args, payload, channel, fields)
+        await self._defer("WARNING", event, args, fields)
 
-    async def aerror(
-        self, event: Any = "", /, *args: Any, payload: Any = None, channel: Any = None, **fields: Any
-    ) -> None:
+    async def aerror(self, event: Any = "", /, *args: Any, **fields: Any) -> None:
         """Log at ERROR, and write in a thread."""
-        await self._defer("ERROR", event, args, payload, channel, fields)
+        await self._defer("ERROR", event, args, fields)
 
-    async def acritical(
-        self, event: Any = "", /, *args: Any, payload: Any = None, channel: Any = None, **fields: Any
-    ) -> None:
+    async def acritical(self, event: Any = "", /, *args: Any, **fields: Any) -> None:
         """Log at CRITICAL, and write in a thread."""
-        await self._defer("CRITICAL", event, args, payload, channel, fields)
+        await self._defer("CRITICAL", event, args, fields)
 
-    async def aexception(
-        self, event: Any = "", /, *args: Any, payload: Any = None, channel: Any = None, **fields: Any
-    ) -> None:
+    async def aexception(self, event: Any = "", /, *args: Any, **fields: Any) -> None:
         """Log at ERROR with the exception that is being handled, and write in a thread."""
         if fields.get("exc_info", True) is True:
             fields["exc_info"] = sys.exc_info()
-        await self._defer("ERROR", event, args, payload, channel, fields)
+        await self._defer("ERROR", event, args, fields)
 
-    async def alog(
-        self,
-        level: int | str = "",
-        event: Any = "",
-        /,
-        *args: Any,
-        payload: Any = None,
-        channel: Any = None,
-        **fields: Any,
-    ) -> None:
+    async def alog(self, level: int | str = "", event: Any = "", /, *args: Any, **fields: Any) -> None:
         """Log at a level given as for ``log``, and write in a thread."""
-        name = level_of_call(level, fields, strict=configuration.current().strict)
-        await self._defer(name, event, args, payload, channel, fields)
+        name = level_of_call(level, fields, strict=state.current().strict)
+        await self._defer(name, event, args, fields)
 
     amsg = ainfo
     awarn = awarning
     aerr = aerror
     afatal = acritical
 
-    async def _defer(
-        self, level: Level, event: Any, args: tuple[Any, ...], payload: Any, channel: Any, fields: dict[str, Any]
-    ) -> None:
-        recorder = configuration.current()
-        if recorder.threshold <= LEVELS[level]:
-            deferred = DeferredWrites(recorder)
-            self._log(deferred.as_recorder(), level, event, args, payload, channel, fields)
-            await deferred.finish()
+    async def _defer(self, level: Level, event: Any, args: tuple[Any, ...], fields: dict[str, Any]) -> None:
+        """Write in asyncio's default executor; without one (trio, the end of a loop), here."""
+        recorder = state.current()
+        if recorder.threshold > LEVELS[level]:
+            return
+        writes: list[tuple[BaseException | None, tuple[str, bytes, str]]] = []
+
+        def write_all() -> None:
+            for error, written in writes:
+                with current.with_exception(error):
+                    recorder.write(*written)
+
+        self._log(recorder, level, event, args, fields, lambda *made: writes.append((current.exception, made)))
+        if not writes:
+            return
+        try:
+            is_written = asyncio.get_running_loop().run_in_executor(None, write_all)
+        except RuntimeError:
+            write_all()
+        else:
+            await is_written
 
 
 def level_of_call(level: object, fields: dict[str, Any], *, strict: bool) -> Level:
@@ -143,7 +138,7 @@ class StdlibMethods:
 
     def get_effective_level(self) -> int:
         """Return the lowest level that is written on the logger's channel, as the standard library's number."""
-        return configuration.current().threshold_of(self.name)
+        return state.current().threshold_of(self.name)
 
     isEnabledFor = is_enabled_for
     getEffectiveLevel = get_effective_level
@@ -154,7 +149,7 @@ class StdlibMethods:
         Raises:
             ConfigError: there is no such level.
         """
-        configuration.set_level(self.name, level)
+        set_level(self.name, level)
 
     @property
     def _stdlib(self) -> logging.Logger:

@@ -17,9 +17,9 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator,
 from typing import Any
 
 from balog.event.ids import new_id
-from balog.log.calls.guard import guarded
 from balog.log.configuration import flush
 from balog.log.context import bound
+from balog.log.guard import guarded
 from balog.log.logger import get_logger
 
 Message = MutableMapping[str, Any]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 import structlog
 
 from balog.event import LEVELS, Level, parse_level
-from balog.log.calls.channels import LoggerChannel
+from balog.log.channels import LoggerChannel
 from balog.log.levels import level_of
 from balog.log.recorder import Recorder
 from balog.log.rendering import callsites
@@ -20,67 +20,61 @@ _calling_stack = getattr(structlog.contextvars, "_ASYNC_CALLING_STACK", None)
 """Where structlog's own processors begin to look for the caller."""
 
 
-class ProcessedCall:
-    """A call in the form of structlog's processors: one dict."""
+class ProcessedCall(NamedTuple):
+    """The parts of a call before or after its processors; ``problem`` is for the payload."""
 
-    def __init__(
-        self, event: str, channel: str, level: Level, payload: Any, fields: dict[str, Any], context: Mapping[str, Any]
-    ) -> None:
-        self.event = event
-        self.channel = channel
-        self.level = level
-        self.payload = payload
-        self.fields = fields
-        self.context = dict(context)
-        self.problem = ""
+    event: str
+    channel: str
+    level: Level
+    payload: Any
+    fields: dict[str, Any]
+    context: Mapping[str, Any]
+    problem: str
 
-    def process(self, recorder: Recorder, logger: LoggerChannel, frame: FrameType | None = None) -> bool:
-        """Run the processors. Return False if one drops the event, or if its new level or channel is not written.
 
-        Their dict has ``event``, ``channel``, ``level``, ``payload`` (None without one), ``context`` and the call's
-        fields. A processor that raises is skipped, and reported in the event's ``problem``.
+def process(
+    call: ProcessedCall, recorder: Recorder, logger: LoggerChannel, frame: FrameType | None
+) -> ProcessedCall | None:
+    """Run the processors. Return None if one drops the event, or if its new level or channel is not written.
 
-        Args:
-            recorder: has the processors.
-            logger: passed to them.
-            frame: of the caller, for the context and for processors that look for it.
-        """
-        if frame is not None and recorder.callsites is not None:
-            self.context = {callsites.KEY: callsites.describe(frame), **self.context}
-        data: dict[str, Any] = {
-            **self.fields,
-            "event": self.event,
-            "channel": self.channel,
-            "level": self.level,
-            "payload": self.payload,
-            "context": self.context,
-        }
-        problems = []
-        with _called_from(frame):
-            for processor in recorder.processors:
-                try:
-                    changed = processor(logger, self.level.lower(), dict(data))
-                    if not isinstance(changed, dict):
-                        raise TypeError(f"gave {type(changed).__name__}, no dict")
-                    data = changed
-                except structlog.DropEvent:
-                    return False
-                except Exception as error:
-                    if recorder.strict:
-                        raise
-                    problems.append(f"a processor raised {type(error).__name__}: {safe_str(error)[:200]}")
-        before = self.level, self.channel
-        self.event, self.channel = safe_str(data.pop("event", "")), safe_str(data.pop("channel", self.channel))
-        self.payload, context = data.pop("payload", None), data.pop("context", {})
-        self.context = context if isinstance(context, dict) else {}
-        level = data.pop("level", self.level)
-        if isinstance(level, str) and parse_level(level) is None:
-            problems.append(f"a processor set no level but {level[:40]!r}")
-        elif isinstance(level, (str, int)):
-            self.level = level_of(level)
-        self.fields = data
-        self.problem = "; ".join(problems)
-        return before == (self.level, self.channel) or recorder.threshold_of(self.channel) <= LEVELS[self.level]
+    Their dict has ``event``, ``channel``, ``level``, ``payload`` (None without one), ``context`` and the call's fields.
+    A processor that raises is skipped, and reported in the event's ``problem``.
+
+    Args:
+        recorder: has the processors.
+        logger: passed to them.
+        frame: of the caller, for the context and for processors that look for it.
+    """
+    context = dict(call.context)
+    if frame is not None and recorder.callsites is not None:
+        context = {callsites.KEY: callsites.describe(frame), **context}
+    names = {"event": call.event, "channel": call.channel, "level": call.level, "payload": call.payload}
+    data: dict[str, Any] = {**call.fields, **names, "context": context}
+    problems = [call.problem] if call.problem else []
+    with _called_from(frame):
+        for processor in recorder.processors:
+            try:
+                changed = processor(logger, call.level.lower(), dict(data))
+                if not isinstance(changed, dict):
+                    raise TypeError(f"gave {type(changed).__name__}, no dict")
+                data = changed
+            except structlog.DropEvent:
+                return None
+            except Exception as error:
+                if recorder.strict:
+                    raise
+                problems.append(f"a processor raised {type(error).__name__}: {safe_str(error)[:200]}")
+    event, channel = safe_str(data.pop("event", "")), safe_str(data.pop("channel", call.channel))
+    payload, context = data.pop("payload", None), data.pop("context", {})
+    level, given = call.level, data.pop("level", call.level)
+    if isinstance(given, str) and parse_level(given) is None:
+        problems.append(f"a processor set no level but {given[:40]!r}")
+    elif isinstance(given, (str, int)):
+        level = level_of(given)
+    if (level, channel) != (call.level, call.channel) and recorder.threshold_of(channel) > LEVELS[level]:
+        return None
+    context = context if isinstance(context, dict) else {}
+    return ProcessedCall(event, channel, level, payload, data, context, "; ".join(problems))
 
 
 @contextmanager

@@ -10,10 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from balog.common.errors import complain
-from balog.event import LEVELS, decode_own
+from balog.event import LEVELS, Event, decode_own
 from balog.log.context import ProcessContext
 from balog.log.levels import OFF, ChannelLevels
-from balog.log.output_route import OutputRoute
 from balog.log.outputs import LogOutput
 from balog.log.rendering.callsites import CallsiteFinder
 from balog.log.rendering.renderer import EventRenderer, counting
@@ -22,7 +21,50 @@ if TYPE_CHECKING:
     from balog.common.redaction import Redactor
     from balog.log.values.validation import DeclaredTypeValidator
 
-__all__ = ["OutputRoute", "Recorder"]
+
+class OutputRoute:
+    """One output, and the conditions for the events that go to it.
+
+    Args:
+        name: its name in errors.
+        threshold: the number of the lowest level, as in ``LEVELS``.
+        where: returns whether an event goes to the output; None for all events.
+        has_own_level: whether ``threshold`` is the output's own. Otherwise it is that of all outputs, which the levels
+            of channels replace.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        output: LogOutput,
+        threshold: int = 0,
+        where: Callable[[Event], bool] | None = None,
+        *,
+        has_own_level: bool = True,
+    ) -> None:
+        self.name = name
+        self.output = output
+        self.threshold = threshold
+        self.where = where
+        self.has_own_level = has_own_level
+        self.lost = 0
+
+    def threshold_under(self, level: int) -> int:
+        """Return the output's threshold for a channel that has its own."""
+        return max(level, self.threshold) if self.has_own_level else level
+
+    def use_general(self, threshold: int) -> None:
+        """Use the threshold of all outputs, unless this one has its own."""
+        if not self.has_own_level:
+            self.threshold = threshold
+
+    def reject(self, error: BaseException) -> None:
+        """Count an event that the output did not accept, and report the first."""
+        with counting:
+            self.lost += 1
+            is_first = self.lost == 1
+        if is_first and self.name != "stderr":
+            complain(f"output {self.name}: {type(error).__name__}: {error}; rejected events are counted")
 
 
 class Recorder(EventRenderer):
@@ -38,11 +80,11 @@ class Recorder(EventRenderer):
             call becomes an event.
         callsites: finds the caller of a logger, whose place goes to the context.
         strict: whether errors are raised.
+        is_redirected: whether levels of ``use_levels`` are ignored.
 
     Attributes:
         threshold: the lowest level that is written on any channel.
         lost: number of events that could not be made, or that an output did not accept.
-        is_direct: whether nothing but the level of all channels decides about a logger's call, and nothing changes it.
     """
 
     def __init__(
@@ -56,6 +98,7 @@ class Recorder(EventRenderer):
         processors: Sequence[Callable[[Any, str, dict[str, Any]], Any]] = (),
         callsites: CallsiteFinder | None = None,
         strict: bool = False,
+        is_redirected: bool = False,
     ) -> None:
         super().__init__(process_context, redactor, validator, callsites, strict)
         self.routes = tuple(routes)
@@ -65,13 +108,11 @@ class Recorder(EventRenderer):
         self._has_conditions = any(route.where is not None for route in routes)
         self._declared_levels = dict(levels or {})
         self._general = next((route.threshold for route in routes if not route.has_own_level), OFF)
-        self._is_redirected = False
+        self._is_redirected = is_redirected
         self.use_levels({})
 
     def use_levels(self, overrides: Mapping[str, int]) -> None:
         """Replace levels of this recorder's configuration, except those that an output has of its own.
-
-        A recorder of ``redirected`` ignores them.
 
         Args:
             overrides: thresholds by pattern; an empty pattern is all channels that no other pattern covers.
@@ -80,13 +121,11 @@ class Recorder(EventRenderer):
             overrides = {}
         general = overrides.get("", self._general)
         for route in self.routes:
-            if not route.has_own_level:
-                route.threshold = general
+            route.use_general(general)
         patterns = self._declared_levels | {pattern: level for pattern, level in overrides.items() if pattern}
         self.levels = ChannelLevels(patterns) if patterns else None
         self._rest = min((route.threshold for route in self.routes), default=OFF)
         self.threshold = min([self._rest, *map(self._threshold_under, patterns.values())])
-        self.is_direct = self.levels is None and not self.processors
 
     def _threshold_under(self, level: int) -> int:
         return min((route.threshold_under(level) for route in self.routes), default=OFF)
@@ -99,7 +138,7 @@ class Recorder(EventRenderer):
 
     def redirected(self, routes: Sequence[OutputRoute], *, strict: bool) -> Recorder:
         """Return a recorder that makes the same events for other outputs, without levels."""
-        recorder = Recorder(
+        return Recorder(
             routes,
             self.process_context,
             redactor=self.redactor,
@@ -107,9 +146,8 @@ class Recorder(EventRenderer):
             processors=self.processors,
             callsites=self.callsites,
             strict=strict,
+            is_redirected=True,
         )
-        recorder._is_redirected = True
-        return recorder
 
     def write(self, level: str, event: bytes, channel: str = "") -> None:
         """Write an encoded event, whose level passes, to every matching output.
@@ -143,12 +181,8 @@ class Recorder(EventRenderer):
                         raise
 
     def _failed(self, route: OutputRoute, error: BaseException) -> None:
-        with counting:
-            self.lost += 1
-            route.lost += 1
-            is_first = route.lost == 1
-        if is_first and route.name != "stderr":
-            complain(f"output {route.name}: {type(error).__name__}: {error}; rejected events are counted")
+        self.failed()
+        route.reject(error)
 
     def failed(self) -> None:
         """Count an event that could not be made."""

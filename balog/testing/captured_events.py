@@ -13,7 +13,7 @@ import msgspec
 from balog.common.redaction import Redactor
 from balog.common.text import cut
 from balog.event import LEVELS, Event, decode, parse_level
-from balog.log import configuration
+from balog.log.configuration import state
 from balog.log.context import ProcessContext
 from balog.log.outputs import LogOutput
 from balog.log.recorder import OutputRoute, Recorder
@@ -143,18 +143,18 @@ def capture_events(*, strict: bool = True) -> Iterator[Events]:
     def diverted(recorder: Recorder) -> Recorder:
         return recorder.redirected([route], strict=strict)
 
-    before = configuration.peek()
+    before = state.recorder
     redactor = Redactor()
     ours = diverted(before or Recorder([], ProcessContext(clean=redactor.redact_encoded), redactor=redactor))
-    diverted_before = configuration.divert(diverted)
-    overrides = configuration.swap_overrides({})
-    configuration.swap(ours)
+    diverted_before = state.divert(diverted)
+    overrides = state.swap_overrides({})
+    state.swap(ours)
     try:
         yield events
     finally:
-        configuration.divert(diverted_before)
-        configuration.swap_overrides(overrides)
-        configuration.swap(before)
+        state.divert(diverted_before)
+        state.swap_overrides(overrides)
+        state.swap(before)
 
 
 class _Catch(LogOutput):

@@ -56,11 +56,11 @@ class Place:
         """Call the command in this process until the topic is empty."""
         arguments = ("--until-empty", *config.pop("arguments", ()))
         command = self.command(*sinks, arguments=arguments, **config)[3:]
-        before = configuration.peek()
+        before = configuration.state.recorder
         try:
             return call_balog(*command)
         finally:
-            configuration.swap(before)
+            configuration.state.swap(before)
 
     def start(self, *sinks: dict[str, Any], **config: Any) -> "subprocess.Popen[str]":
         return subprocess.Popen(self.command(*sinks, **config), cwd=self.root, stderr=subprocess.PIPE, text=True)
@@ -170,7 +170,7 @@ class TestTrouble:
         self, place: Place, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("BALOG_OUTPUT", f"file:{place.root}/log.jsonl")
-        configuration.swap(None)
+        configuration.state.swap(None)
         place.publish(*numbers(10))
         bad = place.ids[3]
         place.server.will(*[Answer(503)] * 5)

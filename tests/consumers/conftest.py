@@ -55,7 +55,7 @@ def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[.
     known = set(sys.modules)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
-    before = configuration.peek()
+    before = configuration.state.recorder
 
     def call(*arguments: str) -> "subprocess.CompletedProcess[str]":
         done = CliRunner(env={"COLUMNS": "200"}).invoke(main, arguments)
@@ -63,7 +63,7 @@ def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[.
         return subprocess.CompletedProcess(arguments, done.exit_code, done.stdout, done.stderr)
 
     yield call
-    configuration.swap(before)
+    configuration.state.swap(before)
     for name in set(sys.modules) - known:
         if name.split(".")[0] == "team":
             del sys.modules[name]

@@ -161,11 +161,11 @@ def test_the_first_thousand_values_of_a_long_sequence_are_written(value: Any, re
 
 def test_a_generator_is_read_once_and_not_if_the_level_is_off() -> None:
     rows = (n for n in range(3))
-    before = configuration.swap(Recorder([], ProcessContext("docs")))
+    before = configuration.state.swap(Recorder([], ProcessContext("docs")))
     try:
         balog.get_logger("docs").debug("x", payload={"rows": rows})
     finally:
-        configuration.swap(before)
+        configuration.state.swap(before)
     assert logged([rows, 1j])["value"] == [[0, 1, 2], "1j"]
     assert list(rows) == []
 

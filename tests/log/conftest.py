@@ -12,7 +12,7 @@ def configuration_of_its_own(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Restore the configuration and its levels after each test."""
     for name in ("BALOG_OUTPUT", "BALOG_LEVEL", "BALOG_RUN_ID", "BALOG_CONFIG"):
         monkeypatch.delenv(name, raising=False)
-    before, overrides = configuration.swap(None), configuration.swap_overrides({})
+    before, overrides = configuration.state.swap(None), configuration.state.swap_overrides({})
     yield
-    configuration.swap_overrides(overrides)
-    configuration.swap(before)
+    configuration.state.swap_overrides(overrides)
+    configuration.state.swap(before)

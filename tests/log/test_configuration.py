@@ -263,7 +263,7 @@ def test_the_defaults_are_those_of_the_config_file() -> None:
 
 def test_texts_that_are_known_to_be_secret_are_in_no_event(tmp_path: Path) -> None:
     configure(f"file:{tmp_path / 'a'}")
-    with configuration.concealed(["open sesame", "abc"]):
+    with configuration.state.concealed(["open sesame", "abc"]):
         get_logger("a").info("one open sesame abc")
         configure(f"file:{tmp_path / 'b'}")
         get_logger("a").info("two open sesame")
@@ -280,7 +280,7 @@ def test_a_context_and_a_channel_encoded_earlier_hide_a_text_that_becomes_secret
     log = get_logger("sesame.sync").bind(door="open sesame")
     with bound(way="open sesame"):
         log.info("before")
-        with configuration.concealed(["open sesame", "sesame.sync"]):
+        with configuration.state.concealed(["open sesame", "sesame.sync"]):
             log.info("inside")
     log.info("after")
     before, inside, after = (tmp_path / "a").read_text().splitlines()
@@ -293,7 +293,7 @@ def test_a_secret_ends_with_its_block_also_when_blocks_overlap_and_the_logger_wa
     tmp_path: Path,
 ) -> None:
     configure(f"file:{tmp_path / 'a'}")
-    first, second = configuration.concealed(["open sesame"]), configuration.concealed(["shut sesame"])
+    first, second = configuration.state.concealed(["open sesame"]), configuration.state.concealed(["shut sesame"])
     first.__enter__()
     second.__enter__()
     configure([f"file:{tmp_path / 'b'}", f"file:{tmp_path / 'c'}"])
@@ -313,9 +313,9 @@ class Failing(LogOutput):
 def test_flush_counts_what_earlier_configurations_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(configuration, "_lost_before", 0)
+    monkeypatch.setattr(configuration.state, "_lost_before", 0)
     configure(f"file:{tmp_path / 'a'}")
-    recorder = configuration.current()
+    recorder = configuration.state.current()
     recorder.routes[0].output = Failing()
     for _ in range(3):
         get_logger("a").info("x")
@@ -329,7 +329,7 @@ def test_flush_counts_what_earlier_configurations_lost(
 def test_events_that_a_replaced_sink_did_not_take_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(configuration, "_lost_before", 0)
+    monkeypatch.setattr(configuration.state, "_lost_before", 0)
     (tmp_path / "topics").write_text("a file where the folder should be")
     configure([f"local:{tmp_path / 'topics'}", f"file:{tmp_path / 'a'}"])
     get_logger("a").info("x")

@@ -216,14 +216,14 @@ def test_numbers_of_any_size_are_written_in_full(events: Events, number: int) ->
 def test_a_key_of_structlog_hides_the_callsite_and_others_stand_beside_it() -> None:
     """As without the quick way."""
     with capture_events() as events:
-        recorder = configuration.current()
-        configuration.swap(recorder.redirected(recorder.routes, strict=True))
-        configuration.current().callsites = CallsiteFinder()
+        recorder = configuration.state.current()
+        configuration.state.swap(recorder.redirected(recorder.routes, strict=True))
+        configuration.state.current().callsites = CallsiteFinder()
         with contextvars.bound_contextvars(request="r1"):
             beside = logged(events)
         with contextvars.bound_contextvars(callsite="mine"):
             hidden = logged(events)
-        configuration.swap(recorder)
+        configuration.state.swap(recorder)
 
     assert (beside["request"], beside["callsite"]["func"]) == ("r1", "logged")
     assert hidden["callsite"] == "mine"

@@ -10,7 +10,7 @@ import structlog
 
 import balog
 from balog.log import configuration, metrics
-from balog.log.calls.guard import guarded
+from balog.log.guard import guarded
 from balog.log.logger import emit, level_of
 from balog.log.middleware import AsgiMiddleware, WsgiMiddleware
 from balog.log.outputs.stdlib import EVENT_ATTRIBUTE
@@ -202,14 +202,14 @@ def test_no_entry_raises_whatever_it_is_called_with(tmp_path: Any, options: dict
 
 def test_a_guarded_entry_counts_the_error_and_returns_the_other_result(tmp_path: Any) -> None:
     balog.configure(f"file:{tmp_path / 'log'}")
-    before = configuration.current().lost
+    before = configuration.state.current().lost
 
     @guarded(lambda value: value + 1)
     def entry(value: int) -> int:
         raise ValueError(value)
 
     assert entry(1) == 2
-    assert configuration.current().lost == before + 1
+    assert configuration.state.current().lost == before + 1
 
 
 def test_a_guarded_entry_raises_if_strict(tmp_path: Any) -> None:
@@ -252,7 +252,7 @@ def test_an_argument_that_raises_is_replaced_and_the_event_is_written() -> None:
             log.info("a")
             emit("INFO", "x", {"k": 1})
         assert len(written) == 11 + len(OPTIONS)
-    assert configuration.current().lost == 0
+    assert configuration.state.current().lost == 0
 
 
 def test_a_negative_number_that_no_parser_reads_is_written_as_text() -> None:

@@ -12,7 +12,6 @@ from balog.common.errors import ConfigError
 from balog.event import LEVELS, decode
 from balog.log import configuration
 from balog.log.levels import ChannelLevels, parse_threshold
-from balog.log.recorder import Recorder
 from balog.log.stdlib import EventHandler
 from balog.testing import capture_events
 
@@ -180,13 +179,13 @@ class TestConfigure:
     def test_wrong_levels_are_one_line(self, levels: Any, reason: str) -> None:
         """The earlier configuration stays."""
         configure([])
-        before = configuration.current()
+        before = configuration.state.current()
         with pytest.raises(ConfigError) as refused:
             configure(levels=levels)
 
         assert str(refused.value).startswith(reason)
         assert "\n" not in str(refused.value)
-        assert configuration.current() is before
+        assert configuration.state.current() is before
 
 
 class TestSetLevel:
@@ -251,20 +250,18 @@ class TestSetLevel:
         assert [enabled(name)[0] for name in "abc"] == ["ERROR", "ERROR", "INFO"]
 
 
-class TestAnnouncements:
-    def test_each_change_reaches_the_listeners_with_the_recorder(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Caches of thresholds hear of ``configure``, ``set_level`` and ``swap``."""
-        heard: list[int | None] = []
+class TestThreshold:
+    def test_each_change_changes_the_threshold_of_the_process(self) -> None:
+        """It follows ``configure``, ``set_level`` and ``swap``; it is 0 until the next event configures the process."""
+        state, thresholds = configuration.state, [configuration.state.threshold]
+        for change in (
+            lambda: configure("stderr", level="ERROR"),
+            lambda: set_level("a", "DEBUG"),
+            lambda: set_level("a", None),
+            lambda: state.swap(state.recorder),
+            lambda: state.swap(None),
+        ):
+            change()
+            thresholds.append(state.threshold)
 
-        def listen(recorder: Recorder | None) -> None:
-            heard.append(None if recorder is None else recorder.threshold)
-
-        monkeypatch.setattr(configuration, "_level_listeners", [])
-        configuration.on_levels(listen)
-        configure("stderr", level="ERROR")
-        set_level("a", "DEBUG")
-        set_level("a", None)
-        configuration.swap(configuration.peek())
-        configuration.swap(None)
-
-        assert heard == [None, 40, 10, 40, 40, None]
+        assert thresholds == [0, 40, 10, 40, 40, 0]

@@ -38,7 +38,7 @@ class Lines(log_outputs.Lines):
     def configure(self, **settings: Any) -> None:
         """Configure as one does, and put this in the place of stderr."""
         configure("stderr", **settings)
-        configuration.current().routes[0].output = self
+        configuration.state.current().routes[0].output = self
 
     def write(self, level: str, event: bytes) -> None:
         if threading.current_thread().name not in ("balog metrics", "balog tap"):

@@ -93,7 +93,7 @@ class TestAsync:
     def test_the_event_is_made_at_the_call_and_written_in_another_thread(self) -> None:
         """A slow output does not hold the loop, and the context is the caller's."""
         balog.configure("stderr")
-        output = configuration.current().routes[0].output = Threads()
+        output = configuration.state.current().routes[0].output = Threads()
         asyncio.run(balog.get_logger("a").ainfo("hi"))
 
         assert output.threads != [threading.get_ident()]
@@ -128,7 +128,7 @@ class TestAsync:
     def test_a_level_that_is_off_costs_no_thread(self) -> None:
         """Nothing is made and nothing is written."""
         balog.configure("stderr", level="ERROR")
-        output = configuration.current().routes[0].output = Threads()
+        output = configuration.state.current().routes[0].output = Threads()
         asyncio.run(balog.get_logger("a").ainfo("hi"))
 
         assert output.threads == []

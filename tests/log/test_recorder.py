@@ -37,7 +37,7 @@ def kept() -> Lines:
 
 def record(*routes: OutputRoute, **options: Any) -> Recorder:
     made = Recorder(routes, ProcessContext("test"), **options)
-    configuration.swap(made)
+    configuration.state.swap(made)
     return made
 
 
@@ -100,7 +100,7 @@ URL = f"https://user:{SECRET}@host/path"
 class TestSecretsInChannels:
     @pytest.fixture(autouse=True)
     def redacted(self, kept: Lines) -> None:
-        configuration.current().redact_with(Redactor())
+        configuration.state.current().redact_with(Redactor())
 
     def test_they_are_taken_out_whoever_chose_the_name(self, kept: Lines) -> None:
         get_logger(f"password={SECRET}").info("x")
@@ -195,7 +195,7 @@ class TestLanes:
 
 
 def test_what_had_to_be_changed_is_counted(kept: Lines) -> None:
-    recorder = configuration.current()
+    recorder = configuration.state.current()
     get_logger("a").info("x", payload={"x": object()})
     get_logger("a").info("x", payload={"x": float("nan")})
     get_logger("a").info("x", payload={"x": 1})
@@ -243,7 +243,7 @@ class TestProcessors:
         first, second = self.logged(refuse, lambda logger, method, data: {**data, "after": 1}).events
 
         assert first.payload["problem"] == second.payload["problem"] == "a processor raised RuntimeError: no"
-        assert configuration.current().problems == 2
+        assert configuration.state.current().problems == 2
         assert first.payload["fields"] == {"rows": 3, "after": 1}
         assert second.payload["rows"] == 3
 

@@ -59,10 +59,10 @@ CONTEXT = ProcessContext("a")
 def logged(payload: Any, bound: dict[str, Any]) -> bytes:
     """Log a payload, and return the line without its id and its time."""
     LINES.written.clear()
-    before = configuration.swap(Recorder([OutputRoute("lines", LINES)], CONTEXT, redactor=REDACTOR))
+    before = configuration.state.swap(Recorder([OutputRoute("lines", LINES)], CONTEXT, redactor=REDACTOR))
     with balog.bound(**bound):
         balog.get_logger("a").info("x", payload=payload)
-    configuration.swap(before)
+    configuration.state.swap(before)
     ((_, line),) = LINES.written
     return re.sub(rb'^(.*?"id":")\w+(".*?"timestamp":")[^"]+', rb"\1\2", line)
 

@@ -141,11 +141,12 @@ class Lines(LogOutput):
 def logged(payload: Any) -> Any:
     """Log a payload, and read the line with Python's own json."""
     lines = Lines()
-    before = configuration.swap(Recorder([OutputRoute("lines", lines)], ProcessContext("app"), redactor=Redactor()))
+    recorder = Recorder([OutputRoute("lines", lines)], ProcessContext("app"), redactor=Redactor())
+    before = configuration.state.swap(recorder)
     try:
         balog.get_logger("a").info("x", payload=payload)
     finally:
-        configuration.swap(before)
+        configuration.state.swap(before)
     (line,) = lines.lines
     assert b"\n" not in line
     return json.loads(line)["payload"]

@@ -46,15 +46,15 @@ class Lines(LogOutput):
 def use_output(output: LogOutput, threshold: int = 0, **options: Any) -> Recorder:
     """Let the process write to one output alone, by the options of a ``Recorder``; return the recorder."""
     recorder = Recorder([OutputRoute("lines", output, threshold)], ProcessContext("app"), **options)
-    configuration.swap(recorder)
+    configuration.state.swap(recorder)
     return recorder
 
 
 @contextmanager
 def recording(output: LogOutput, **options: Any) -> Iterator[Recorder]:
     """Do the same for a block."""
-    before = configuration.peek()
+    before = configuration.state.recorder
     try:
         yield use_output(output, **options)
     finally:
-        configuration.swap(before)
+        configuration.state.swap(before)

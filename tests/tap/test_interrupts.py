@@ -322,7 +322,7 @@ def _log_and_wait(stop: Stop, write: Callable[[], int]) -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["balog.log.outputs.none", "balog.log.logger", "balog.log.metrics.x", "balog.log.calls.guard"]
+    "module", ["balog.log.outputs.none", "balog.log.logger", "balog.log.metrics.x", "balog.log.guard"]
 )
 def test_a_signal_waits_until_the_source_has_logged(module: str) -> None:
     """The logger suppresses exceptions. What asks again after it is no alarm: a timer of the source is left to it."""

@@ -66,7 +66,7 @@ class TestCapture:
         assert events.one().payload == {"password": "[redacted]"}
 
     def test_the_inner_one_catches_and_all_is_as_it_was_afterwards(self) -> None:
-        before = configuration.peek()
+        before = configuration.state.recorder
         with capture_events() as outer:
             cached.info("one")
             with capture_events() as inner:
@@ -78,7 +78,7 @@ class TestCapture:
 
         assert [payload["message"] for payload in inner.payloads] == ["two"]
         assert [payload["message"] for payload in outer.payloads] == ["one", "three", "four"]
-        assert configuration.peek() is before
+        assert configuration.state.recorder is before
 
     def test_after_an_inner_block_a_configuration_is_still_caught_by_the_outer_one(self) -> None:
         with capture_events() as outer:
@@ -90,7 +90,7 @@ class TestCapture:
         assert ([payload["message"] for payload in outer.payloads], inner) == (["one"], [])
 
     def test_a_program_that_configures_itself_is_caught_with_what_it_configures(self) -> None:
-        before = configuration.peek()
+        before = configuration.state.recorder
         with capture_events() as events:
             balog.configure(
                 "singer",
@@ -103,10 +103,10 @@ class TestCapture:
 
         assert events.one().header.context["application"] == "job"
         assert events.one().payload["fields"] == {"password": "p", "seen": True}
-        assert configuration.peek() is before
+        assert configuration.state.recorder is before
 
     def test_the_outputs_from_before_are_still_open(self, capsys: pytest.CaptureFixture[str]) -> None:
-        before = configuration.swap(None)
+        before = configuration.state.swap(None)
         try:
             balog.configure("stderr")
             with capture_events():
@@ -114,7 +114,7 @@ class TestCapture:
                 cached.info("caught")
             cached.info("written")
         finally:
-            configuration.swap(before)
+            configuration.state.swap(before)
 
         assert [line for line in capsys.readouterr().err.splitlines() if "written" in line]
 

@@ -19,7 +19,7 @@ from balog.consumers import ConsumerHub, Engine, EngineStats
 from balog.consumers.hooks import Hook
 from balog.consumers.monitoring.failures import FailureEvents
 from balog.consumers.operator import Operator
-from balog.log.configuration import configure, peek
+from balog.log.configuration import configure, state
 from balog.topics import open_topics
 
 
@@ -101,7 +101,7 @@ def set_up_logging(command: str, *, reports_retries: bool = True) -> list[Hook]:
     Returns:
         Hooks for the engine.
     """
-    is_configured = peek() is not None or bool(os.environ.get("BALOG_CONFIG") or os.environ.get("BALOG_OUTPUT"))
+    is_configured = state.recorder is not None or bool(os.environ.get("BALOG_CONFIG") or os.environ.get("BALOG_OUTPUT"))
     if not is_configured:
         configure("console")
 

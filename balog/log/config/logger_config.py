@@ -16,7 +16,7 @@ from balog.common.redaction_options import REDACTION_SCHEMA
 from balog.event import Event
 from balog.log.levels import Pattern
 from balog.log.outputs import LogOutput
-from balog.log.outputs.objects import ObjectName, is_object
+from balog.log.outputs.objects import is_object, object_name
 
 
 class Writable(Protocol):
@@ -84,20 +84,19 @@ class LoggerConfig(Struct, forbid_unknown_fields=True, kw_only=True):
         return extend(definitions)
 
 
-def list_outputs(output: Where | Sequence[Where]) -> list[Any]:
-    """Return the outputs as a list, with a sink's config as the ``to`` of an output, and objects by their names."""
+def list_outputs(output: Where | Sequence[Where]) -> tuple[list[Any], dict[int, Any]]:
+    """Return the outputs as in a config file, objects by their names; and the objects, by their index in the list."""
     is_one = isinstance(output, (str, Mapping)) or is_object(output) or not isinstance(output, Iterable)
-    return [_entry(where) for where in ([output] if is_one else output)]  # type: ignore[union-attr]
-
-
-def _entry(output: Any) -> Any:
-    if isinstance(output, Mapping):
-        return {**output, "to": _named(output["to"])} if "to" in output else {"to": output}
-    return _named(output)
-
-
-def _named(output: Any) -> Any:
-    return output if isinstance(output, (str, Mapping)) or not is_object(output) else ObjectName.of(output)
+    entries: list[Any] = []
+    objects: dict[int, Any] = {}
+    for number, where in enumerate([output] if is_one else output):  # type: ignore[arg-type]
+        entry = {"to": where} if isinstance(where, Mapping) and "to" not in where else where
+        to = entry["to"] if isinstance(entry, Mapping) else entry
+        if not isinstance(to, (str, Mapping)) and is_object(to):
+            objects[number] = to
+            entry = {**entry, "to": object_name(to)} if isinstance(entry, Mapping) else object_name(to)
+        entries.append(entry)
+    return entries, objects
 
 
 def merge_settings(
@@ -118,13 +117,13 @@ def merge_settings(
         reason, where = split_refusal(error)
         name, rest = _NAME.match(where).groups()  # type: ignore[union-attr]
         raise ConfigError(reason, f"configure({name}=…)", rest) from None
-    settings = msgspec.structs.replace(settings, **{name: getattr(checked, name) for name in given})
+    changes = {name: getattr(checked, name) for name in given}
     sources |= {name: f"configure({name}=…)" for name in given}
-    if settings.output is None:
-        settings.output, sources["output"] = _outputs_of(environment.get("BALOG_OUTPUT")), "BALOG_OUTPUT"
-    if settings.level is None:
-        settings.level, sources["level"] = environment.get("BALOG_LEVEL"), "BALOG_LEVEL"
-    return settings, sources
+    if changes.get("output", settings.output) is None:
+        changes["output"], sources["output"] = _outputs_of(environment.get("BALOG_OUTPUT")), "BALOG_OUTPUT"
+    if changes.get("level", settings.level) is None:
+        changes["level"], sources["level"] = environment.get("BALOG_LEVEL"), "BALOG_LEVEL"
+    return msgspec.structs.replace(settings, **changes), sources
 
 
 def _read(path: str | os.PathLike[str]) -> LoggerConfig:

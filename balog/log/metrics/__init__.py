@@ -11,10 +11,9 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import Any, TypeVar
 
-from balog.log.calls.guard import guarded
+from balog.log.guard import guarded
 from balog.log.logger import EventLogger
 from balog.log.metrics.meters import DEFAULT_LOG_INTERVAL, Counter, Gauge, Meter, Timer, flush
 from balog.log.metrics.points import Metric, Point, Status, Tag, as_dict, folded, write
@@ -61,7 +60,7 @@ def _share(key: tuple[Any, ...], make: Callable[[], _AnyMeter]) -> _AnyMeter:
             meter: _AnyMeter | None = _shared.get(key)
             if meter is None:
                 meter = _shared[key] = make()
-                meter.tags = MappingProxyType(meter.tags)  # type: ignore[assignment]  # others read them too
+                meter.share()
         return meter
     except Exception:  # an invalid name or channel, which the written event reports
         return make()

@@ -7,10 +7,11 @@ import threading
 import time
 import weakref
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
-from balog.log.calls.guard import guarded
 from balog.log.exit_hooks import before_end
+from balog.log.guard import guarded
 from balog.log.metrics.points import Point, Status, Tag, as_dict, number, write
 from balog.log.metrics.ticker import Ticker
 
@@ -58,6 +59,10 @@ class Meter:
         self.metric = metric
         self.tags: dict[str, Any] = as_dict(tags)
         self.channel = channel
+
+    def share(self) -> None:
+        """Make the tags unchangeable, because others read them too."""
+        self.tags = MappingProxyType(self.tags)  # type: ignore[assignment]
 
     def _write(self, value: Any, tags: Mapping[str, Any] | None = None) -> None:
         write(Point(self.kind, self.metric, value, self.tags if tags is None else tags), self.channel)

@@ -12,8 +12,8 @@ import msgspec
 
 from balog.event import LEVELS
 from balog.event.log_payload import log_payload
-from balog.log import configuration
-from balog.log.calls.guard import guarded
+from balog.log.configuration import state
+from balog.log.guard import guarded
 from balog.log.logger import emit
 from balog.log.values.json_values import clean_text, safe_str
 
@@ -68,7 +68,7 @@ def write(point: Point, channel: str | None = None, context: Mapping[str, Any] |
         channel: ``<application>.metric`` when None.
         context: keys beside those that are filled in by themselves.
     """
-    recorder = configuration.current()
+    recorder = state.current()
     if recorder.threshold > LEVELS["WARNING"]:
         return
     if channel is None or (type(channel) is str and not channel):

@@ -4,33 +4,20 @@ from __future__ import annotations
 
 import inspect
 import io
-import threading
 from collections.abc import Callable
 from typing import Any
 
 from balog.common.errors import ConfigError
 from balog.event import Event, decode_own
 from balog.log.outputs.base import LogOutput
+from balog.log.outputs.calls import ThreadBlock
 from balog.log.outputs.streams import write_line
 
 
-class ObjectName(str):
-    """The name of an output that was passed as an object, in the place of a config's string.
-
-    Attributes:
-        output: the object.
-    """
-
-    __slots__ = ("output",)
-    output: Any
-
-    @classmethod
-    def of(cls, output: Any) -> ObjectName:
-        """Return the name of an object's function or class."""
-        qualname = getattr(output, "__qualname__", None)
-        name = cls(qualname if isinstance(qualname, str) else type(output).__qualname__)
-        name.output = output
-        return name
+def object_name(output: Any) -> str:
+    """Return the name of an object's function or class."""
+    qualname = getattr(output, "__qualname__", None)
+    return qualname if isinstance(qualname, str) else type(output).__qualname__
 
 
 def is_object(value: Any) -> bool:
@@ -51,7 +38,7 @@ def open_object(output: Any) -> LogOutput:
         return output
     if not callable(getattr(output, "write", None)):
         if _is_deferred(output) or _is_deferred(getattr(output, "__call__", None)):  # noqa: B004
-            raise ConfigError(f"output {ObjectName.of(output)} is async or a generator; pass a plain function")
+            raise ConfigError(f"output {object_name(output)} is async or a generator; pass a plain function")
         return CallableOutput(output)
     if isinstance(output, io.IOBase) and (output.closed or not output.writable()):
         raise ConfigError(f"output {type(output).__qualname__} is closed, or only for reading")
@@ -75,17 +62,13 @@ class CallableOutput(LogOutput):
 
     def __init__(self, function: Callable[[Event], object]) -> None:
         self._function = function
-        self._thread = threading.local()
+        self._call = ThreadBlock()
 
     def write(self, level: str, event: bytes) -> None:
         """Call the function with the decoded event."""
-        if getattr(self._thread, "is_calling", False):
-            return
-        self._thread.is_calling = True
-        try:
-            self._function(decode_own(event))
-        finally:
-            self._thread.is_calling = False
+        if not self._call.is_entered:
+            with self._call:
+                self._function(decode_own(event))
 
 
 class StreamOutput(LogOutput):

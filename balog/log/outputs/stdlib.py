@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
-import threading
 from typing import Any
 
 from balog.event import LEVELS, Event, decode_own
 from balog.log.outputs.base import LogOutput
-from balog.log.outputs.calls import current
+from balog.log.outputs.calls import ThreadBlock, current, stdlib_record
 from balog.log.outputs.console import message_of
 
 EVENT_ATTRIBUTE = "_balog_event"
@@ -28,18 +27,15 @@ class LoggingOutput(LogOutput):
     """
 
     def __init__(self) -> None:
-        self._thread = threading.local()
+        self._handling = ThreadBlock()
 
     def write(self, level: str, event: bytes) -> None:
         """Pass one record to the handlers."""
-        if current.is_from_stdlib or getattr(self._thread, "is_handling", False):
+        if stdlib_record.is_entered or self._handling.is_entered:
             return
-        self._thread.is_handling = True
-        try:
+        with self._handling:
             record = make_record(level, event)
             find_logger(record.name).handle(record)
-        finally:
-            self._thread.is_handling = False
 
 
 def make_record(level: str, event: bytes) -> logging.LogRecord:
@@ -57,17 +53,24 @@ def make_record(level: str, event: bytes) -> logging.LogRecord:
     text = message if isinstance(message, str) else message_of(payload)
     file, line, function = _origin(whole)
     record = logging.LogRecord(whole.header.channel, LEVELS[level], file, line, text, (), exc_info, function)
-    record.levelname = level
-    _set_time(record, whole)
+    created = whole.header.timestamp.timestamp()
+    started = record.created - record.relativeCreated / 1000
+    attributes: dict[str, Any] = {
+        "levelname": level,
+        "created": created,
+        "msecs": float(int((created - int(created)) * 1000)),
+        "relativeCreated": (created - started) * 1000,
+        "payload": payload,
+        "context": whole.header.context,
+        EVENT_ATTRIBUTE: event,
+    }
     trace = payload.get("exc_text")
     if isinstance(trace, str):  # formatters print this redacted text, and not the exception
-        record.exc_text = trace
-    extra: dict[str, Any] = {"payload": payload, "context": whole.header.context, EVENT_ATTRIBUTE: event}
+        attributes["exc_text"] = trace
     fields = payload.get("fields")
     if is_log and isinstance(fields, dict):
-        extra |= {key: value for key, value in fields.items() if key not in _STANDARD and key[:1] != "_"}
-    record.__dict__.update(extra)
-    return record
+        attributes |= {key: value for key, value in fields.items() if key not in _STANDARD and key[:1] != "_"}
+    return logging.makeLogRecord({**record.__dict__, **attributes})
 
 
 def made_here(record: logging.LogRecord) -> bool:
@@ -84,14 +87,6 @@ def _origin(event: Event) -> tuple[str, int, str | None]:
             function = frame.get("func")
             return frame["file"], frame["line"], function if isinstance(function, str) else None
     return "", 0, None
-
-
-def _set_time(record: logging.LogRecord, event: Event) -> None:
-    started = record.created - record.relativeCreated / 1000
-    created = event.header.timestamp.timestamp()
-    record.created = created
-    record.msecs = float(int((created - int(created)) * 1000))
-    record.relativeCreated = (created - started) * 1000
 
 
 def find_logger(channel: str) -> logging.Logger:

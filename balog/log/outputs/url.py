@@ -12,7 +12,6 @@ from balog.common.errors import ConfigError, split_refusal
 from balog.common.local_path import local_path
 from balog.log.outputs.base import LogOutput
 from balog.log.outputs.console import ConsoleOutput
-from balog.log.outputs.objects import ObjectName, open_object
 from balog.log.outputs.stdio import SingerOutput, StderrOutput
 
 _STREAMS: dict[str, type[LogOutput]] = {"console": ConsoleOutput, "singer": SingerOutput, "stderr": StderrOutput}
@@ -34,7 +33,6 @@ def open_output(where: str | Mapping[str, Any]) -> LogOutput:
 
             - ``singer``, ``stderr`` or ``console``
             - ``logging``, the handlers of the standard library's logging
-            - an ``ObjectName``, for an object of the program
             - ``file:PATH``
             - a topic backend, ``local:PATH``, ``sqs:REGION``, ``kafka:HOST:PORT`` or that of another package, with
               ``topic`` (``events`` by default) and the backend's own options, and ``%2C`` for a comma where commas
@@ -51,8 +49,6 @@ def open_output(where: str | Mapping[str, Any]) -> LogOutput:
     """
     if not isinstance(where, str):
         return _open_sink(where)
-    if isinstance(where, ObjectName):
-        return open_object(where.output)
     if where == "logging":
         from balog.log.outputs.stdlib import LoggingOutput
 

@@ -10,6 +10,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import UNSET
 
 from balog.event import FACILITY_VERSION, LEVELS, MAX_CHANNEL_LENGTH, Event, Level, encode, format_timestamp
 from balog.event.ids import next_stamp
@@ -175,11 +176,8 @@ class EventRenderer:
             context = redactor.redact(context)
         channel = header.channel if redactor is None else redactor.redact_text(header.channel)
         if payload is not None or context is not header.context or channel is not header.channel:
-            event = event.copy()  # the original may still be in use
-            event.header = header.copy()
-            event.header.context, event.header.channel = context, channel[:MAX_CHANNEL_LENGTH]
-            if payload is not None:
-                event.raw_payload = msgspec.Raw(payload)
+            changed = UNSET if payload is None else msgspec.json.decode(payload)
+            event = event.with_values(changed, context=context, channel=channel[:MAX_CHANNEL_LENGTH])
         return encode(event)
 
     def _foreign_payload(self, event: Event) -> bytes | None:

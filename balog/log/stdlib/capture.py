@@ -11,15 +11,16 @@ from typing import Any
 
 from balog.event import LEVELS, Level
 from balog.event.log_payload import log_payload
-from balog.log import configuration
+from balog.log.configuration import state
 from balog.log.logger import emit
+from balog.log.outputs.calls import ThreadBlock
 from balog.log.outputs.console import ConsoleOutput
 from balog.log.outputs.stdio import SingerOutput, StderrOutput
 from balog.log.recorder import Recorder
 from balog.log.values import exceptions
 from balog.log.values.json_values import safe_str
 
-_thread = threading.local()
+_report = ThreadBlock()
 _WANTED = (KeyboardInterrupt, SystemExit)  # a requested end of the program
 _PRINTING = ("warnings", "_py_warnings", "logging")  # modules that define Python's own ways to show a warning
 
@@ -33,7 +34,7 @@ def capture_warnings() -> ExitStack:
     Returns:
         A stack that undoes it, with ``close()`` or at the end of a ``with`` block.
     """
-    return _replace(warnings, "showwarning", _on_warning)
+    return replace_hook(warnings, "showwarning", _on_warning)
 
 
 def capture_uncaught() -> ExitStack:
@@ -50,40 +51,53 @@ def capture_uncaught() -> ExitStack:
         A stack that undoes it, with ``close()`` or at the end of a ``with`` block.
     """
     stack = ExitStack()
-    stack.enter_context(_replace(sys, "excepthook", _on_exception))
-    stack.enter_context(_replace(threading, "excepthook", _on_thread_exception))
-    stack.enter_context(_replace(sys, "unraisablehook", _on_unraisable))
+    stack.enter_context(replace_hook(sys, "excepthook", _on_exception))
+    stack.enter_context(replace_hook(threading, "excepthook", _on_thread_exception))
+    stack.enter_context(replace_hook(sys, "unraisablehook", _on_unraisable))
     return stack
 
 
 class _Hook:
     """Replaces an interpreter's hook; once undone, it only calls the previous one."""
 
-    def __init__(self, previous: Callable[..., Any], act: Callable[..., Any]) -> None:
+    def __init__(self, previous: Callable[..., Any], act: Callable[..., Any], block: ThreadBlock) -> None:
         self.previous = previous
         self.act = act
         self.is_active = True
+        self._block = block
+
+    def end(self) -> None:
+        """Only call the previous hook from now on, because another hook may wrap this one."""
+        self.is_active = False
 
     def __call__(self, *args: Any, **options: Any) -> None:
-        if self.is_active and not getattr(_thread, "is_inside", False):
-            _thread.is_inside = True
-            try:
+        if self.is_active and not self._block.is_entered:
+            with self._block:
                 self.act(self.previous, *args, **options)
-            finally:
-                _thread.is_inside = False
         else:
             self.previous(*args, **options)
 
 
-def _replace(owner: Any, name: str, act: Callable[..., Any]) -> ExitStack:
+def replace_hook(owner: Any, name: str, act: Callable[..., Any], block: ThreadBlock = _report) -> ExitStack:
+    """Run a function instead of another one, which it gets as its first argument. A second call changes nothing.
+
+    Args:
+        owner: the module that has the function.
+        name: the function's name there.
+        act: runs instead.
+        block: what a thread does once at a time: inside it, only the other one runs.
+
+    Returns:
+        A stack that undoes it.
+    """
     stack = ExitStack()
     previous = getattr(owner, name)
     if isinstance(previous, _Hook) and previous.is_active:
         return stack
-    hook = _Hook(previous, act)
+    hook = _Hook(previous, act, block)
 
     def undo() -> None:
-        hook.is_active = False  # another hook may wrap this one
+        hook.end()
         if getattr(owner, name) is hook:
             setattr(owner, name, previous)
 
@@ -144,7 +158,7 @@ def _uncaught(kind: type[BaseException], error: BaseException | None) -> str:
 def _emit(level: Level, message: str, error: BaseException | None, fields: dict[str, Any]) -> bool:
     """Write the event and return whether it appears on this process's stdout or stderr."""
     try:
-        recorder = configuration.current()
+        recorder = state.current()
         lost = recorder.lost
         exception = {} if error is None else exceptions.describe(error)
         channel = f"{recorder.process_context.get()[0]['application']}.uncaught"

@@ -7,8 +7,8 @@ from typing import Any
 
 from balog.common.errors import ConfigError
 from balog.event import Event, Level
-from balog.log import configuration
-from balog.log.calls.guard import guarded
+from balog.log.configuration import state
+from balog.log.guard import guarded
 from balog.log.logger import level_of
 from balog.log.outputs.stdio import singer_line
 from balog.log.recorder import Recorder
@@ -50,7 +50,7 @@ class EventFormatter(logging.Formatter):
     @guarded(lambda self, record: "")
     def format(self, record: logging.LogRecord) -> str:
         """Return a record as one line, without a newline."""
-        recorder = configuration.current()
+        recorder = state.current()
         try:
             level, event = self._render(record, recorder)
         except Exception as error:

@@ -7,17 +7,16 @@ import threading
 from typing import Any
 
 from balog.event import LEVELS, Event
-from balog.log import configuration
-from balog.log.calls.guard import guarded
-from balog.log.logger import emit, level_of
-from balog.log.outputs import calls
+from balog.log.configuration import state
+from balog.log.guard import guarded
+from balog.log.logger import emit, level_of, write_raw
+from balog.log.outputs.calls import stdlib_record
 from balog.log.outputs.stdlib import EVENT_ATTRIBUTE, made_here
 from balog.log.recorder import Recorder
 from balog.log.stdlib.records import checked_prefix, fallback_payload, read_record
 from balog.log.values.json_values import safe_str
 from balog.log.values.validation import PayloadError
 
-_thread = threading.local()
 _OWN_THREADS = "balog "
 
 
@@ -55,27 +54,22 @@ class EventHandler(logging.Handler):
     @guarded()
     def emit(self, record: logging.LogRecord) -> None:
         """Write a record."""
-        if getattr(_thread, "is_writing", False) or safe_str(record.threadName).startswith(_OWN_THREADS):
+        if stdlib_record.is_entered or safe_str(record.threadName).startswith(_OWN_THREADS):
             with self._counting:
                 self.looped += 1
             return
         if EVENT_ATTRIBUTE in record.__dict__ and made_here(record):
             return
-        recorder = configuration.current()
-        _thread.is_writing = calls.current.is_from_stdlib = True
-        try:
-            if recorder.threshold <= LEVELS[level_of(record.levelno)]:
+        recorder = state.current()
+        if recorder.threshold <= LEVELS[level_of(record.levelno)]:
+            with stdlib_record:
                 self._write(record, recorder)
-        finally:
-            _thread.is_writing = calls.current.is_from_stdlib = False
 
     def _write(self, record: logging.LogRecord, recorder: Recorder) -> None:
         try:
             parts = read_record(record, recorder, self._prefix)
             if isinstance(parts, Event):
-                level, channel = parts.level or level_of(record.levelno), parts.header.channel
-                if recorder.threshold_of(channel) <= LEVELS[level]:
-                    recorder.write(level, recorder.render_foreign(parts), channel)
+                write_raw(recorder, parts.level or level_of(record.levelno), parts, recorder.write)
                 return
         except (PayloadError, KeyboardInterrupt, SystemExit):
             raise

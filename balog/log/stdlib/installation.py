@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 import logging
 import os
+from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
-from balog.log.stdlib.capture import capture_uncaught, capture_warnings
+from balog.log.outputs.calls import ThreadBlock
+from balog.log.stdlib.capture import capture_uncaught, capture_warnings, replace_hook
 from balog.log.stdlib.handler import EventHandler
 
 
@@ -56,27 +57,12 @@ def keep_through_singer_python() -> ExitStack:
     """
     import logging.config as stdlib
 
-    load = stdlib.fileConfig
-    stack = ExitStack()
-    is_active = True
-    if getattr(load, "keeps_handlers", False):
-        return stack
+    return replace_hook(stdlib, "fileConfig", _load_unless_singer_python, ThreadBlock())
 
-    @functools.wraps(load)
-    def file_config(fname: Any, *args: Any, **options: Any) -> None:
-        if not (is_active and _is_of_singer_python(fname)):
-            load(fname, *args, **options)
 
-    def undo() -> None:
-        nonlocal is_active
-        is_active = False
-        if stdlib.fileConfig is file_config:
-            stdlib.fileConfig = load
-
-    file_config.keeps_handlers = True  # type: ignore[attr-defined]
-    stdlib.fileConfig = file_config
-    stack.callback(undo)
-    return stack
+def _load_unless_singer_python(load: Callable[..., None], fname: Any, *args: Any, **options: Any) -> None:
+    if not _is_of_singer_python(fname):
+        load(fname, *args, **options)
 
 
 def _is_of_singer_python(path: Any) -> bool:

@@ -17,7 +17,7 @@ import msgspec
 import balog
 from balog.common.errors import BalogError, ConfigError, redact_error
 from balog.common.local_path import local_path
-from balog.log.configuration import concealed, introduced, peek
+from balog.log.configuration import state
 from balog.tap.bookmarks import State, read_state
 from balog.tap.catalog import Catalog, Discovered, choose, discover, read_catalog
 from balog.tap.command.about import about, version_of
@@ -54,7 +54,7 @@ def run(tap: TapDefinition, arguments: Sequence[str] | None = None) -> None:
 
 def _run(tap: TapDefinition, arguments: list[str], resources: ExitStack) -> int:
     def complain(lines: str) -> None:
-        recorder = peek()
+        recorder = state.recorder
         redactor = recorder.redactor if recorder else None
         for line in lines.splitlines():
             sys.stderr.write(f"{tap.name}: {redactor.redact_text(line) if redactor else line}\n")
@@ -127,7 +127,7 @@ class Program:
 
     def run(self) -> int:
         """Run what the options ask for, and return the exit code."""
-        self._resources.enter_context(introduced(self.tap.name, version_of(self.tap) or None))
+        self._resources.enter_context(state.introduced(self.tap.name, version_of(self.tap) or None))
         self._resources.enter_context(self.tap.streams.closed())
         return self._action()
 
@@ -208,7 +208,7 @@ class Program:
         secrets = spec.secrets(given.values)
         if secrets:
             as_in_urls = (quote(secret, safe="") for secret in secrets)
-            self._resources.enter_context(concealed({*secrets, *as_in_urls}))
+            self._resources.enter_context(state.concealed({*secrets, *as_in_urls}))
         for line in spec.warnings(given.values):
             self._warn(f"{given.source}: {line}")
         return config

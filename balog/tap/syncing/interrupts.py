@@ -19,7 +19,7 @@ from typing import Any, cast
 from balog.common.signals import StopSignals
 
 _RETRY_SECONDS = 0.02
-_LOGGING = ("balog.log.outputs", "balog.log.logger", "balog.log.metrics", "balog.log.calls.guard")
+_LOGGING = ("balog.log.outputs", "balog.log.logger", "balog.log.metrics", "balog.log.guard")
 """Modules whose calls suppress exceptions, or write a line that must be whole."""
 
 

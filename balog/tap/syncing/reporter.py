@@ -164,4 +164,4 @@ def _is_wanted() -> bool:
     """
     if not os.environ.get("BALOG_SIDECAR"):
         return True
-    return any(isinstance(route.output, StderrOutput) for route in configuration.current().routes)
+    return any(isinstance(route.output, StderrOutput) for route in configuration.state.current().routes)

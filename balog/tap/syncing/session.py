@@ -67,9 +67,9 @@ def report_failures(log: Any, failures: Iterable[SyncError]) -> None:
     if not failures:
         return
     from balog.common.redaction import Redactor
-    from balog.log.configuration import current
+    from balog.log.configuration import state
 
-    redactor = current().redactor or Redactor()
+    redactor = state.current().redactor or Redactor()
     for failure in failures:
         log.critical("%s", failure, exc_info=failure.__cause__)
         sys.stderr.write(redactor.redact_text(f"CRITICAL {failure}\n"))

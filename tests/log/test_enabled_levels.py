@@ -19,7 +19,7 @@ from tests.stand_ins.log_outputs import Lines
 @pytest.fixture
 def output() -> Lines:
     made = Lines()
-    configuration.swap(Recorder([OutputRoute("levels", made, 20, has_own_level=False)], ProcessContext("app")))
+    configuration.state.swap(Recorder([OutputRoute("levels", made, 20, has_own_level=False)], ProcessContext("app")))
     return made
 
 
@@ -65,7 +65,7 @@ def test_a_lower_level_of_one_channel_keeps_the_method(output: Lines) -> None:
 def test_an_output_with_a_lower_level_keeps_the_method() -> None:
     """The lowest level of all outputs decides."""
     loud, quiet = Lines(), Lines()
-    configuration.swap(Recorder([OutputRoute("a", loud, 10), OutputRoute("b", quiet, 40)], ProcessContext("app")))
+    configuration.state.swap(Recorder([OutputRoute("a", loud, 10), OutputRoute("b", quiet, 40)], ProcessContext("app")))
     log_at_all(get_logger("a"))
 
     assert loud.levels == list(LEVELS)
@@ -78,7 +78,7 @@ def test_without_a_recorder_the_next_call_configures(
 ) -> None:
     """Every method works before the configuration, also after one that turned it off."""
     configure("stderr", level="OFF")
-    configuration.swap(None)
+    configuration.state.swap(None)
     monkeypatch.setenv("BALOG_LEVEL", level)
     monkeypatch.setenv("BALOG_OUTPUT", f"file:{tmp_path}/app.jsonl")
     for name in ("debug", "error"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from balog.log import configuration
+from balog.log.configuration import state
 from balog.log.values.json_values import safe_str
 
 _MAX_KNOWN = 256
@@ -48,7 +48,7 @@ class ApplicationChannel(LoggerChannel):
     @property
     def name(self) -> str:  # type: ignore[override]
         """The application's name."""
-        return safe_str(configuration.current().process_context.get()[0]["application"])
+        return safe_str(state.current().process_context.get()[0]["application"])
 
     def under(self, suffix: str) -> str:
         """Return the channel under a suffix; the application's name without one."""

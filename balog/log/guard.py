@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from balog.log import configuration
+from balog.log.configuration import state
 from balog.log.values.validation import PayloadError
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -15,7 +15,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 def guarded(otherwise: Callable[..., Any] | None = None) -> Callable[[Function], Function]:
     """Decorate an entry that a program calls: an error is counted instead of raised, unless ``strict``.
 
-    ``EventLogger._log``, the path of every call, has the same guard inline.
+    ``EventLogger._log`` has a guard of its own.
 
     Args:
         otherwise: makes the result after an error, from the same arguments; None for the result None.
@@ -29,7 +29,7 @@ def guarded(otherwise: Callable[..., Any] | None = None) -> Callable[[Function],
             except (PayloadError, KeyboardInterrupt, SystemExit):
                 raise
             except BaseException:  # such as the panic of an extension in Rust
-                recorder = configuration.current()
+                recorder = state.current()
                 recorder.failed()
                 if recorder.strict:
                     raise
