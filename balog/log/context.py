@@ -140,6 +140,22 @@ def run_id() -> str:
         return os.environ["BALOG_RUN_ID"]
 
 
+class _ThreadContext(threading.local):
+    """The context of a process and of this thread, found at its first use.
+
+    Attributes:
+        found: the context as data, and encoded as the members of a JSON object without its braces.
+    """
+
+    found: tuple[dict[str, Any], bytes] | None = None
+
+    def get(self, find: Callable[[], tuple[dict[str, Any], bytes]]) -> tuple[dict[str, Any], bytes]:
+        """Return the context; ``find`` is called once a thread."""
+        if self.found is None:
+            self.found = find()
+        return self.found
+
+
 class ProcessContext:
     """The context of a process and its threads, found once and cached encoded.
 
@@ -149,7 +165,7 @@ class ProcessContext:
         clean: redacts the encoded object, because a thread's name may hold anything.
 
     Attributes:
-        threads: has the result of ``get`` as ``context`` once a thread has called it.
+        threads: has the result of ``get`` as ``found`` once a thread has called it.
     """
 
     def __init__(
@@ -169,16 +185,11 @@ class ProcessContext:
 
     def _forget(self) -> None:
         self._process: dict[str, Any] | None = None
-        self.threads = threading.local()
+        self.threads = _ThreadContext()
 
     def get(self) -> tuple[dict[str, Any], bytes]:
         """Return the context as data, and encoded as the members of a JSON object without its braces."""
-        threads = self.threads
-        try:
-            context: tuple[dict[str, Any], bytes] = threads.context
-        except AttributeError:
-            context = threads.context = self._find()
-        return context
+        return self.threads.get(self._find)
 
     def _find(self) -> tuple[dict[str, Any], bytes]:
         with _finding:

@@ -116,8 +116,8 @@ class EventLogger(AsyncMethods, StdlibMethods, structlog.BoundLoggerBase):
             recorder = state.current()
             if recorder.threshold > LEVELS[level]:
                 return
-        payload, channel = fields.pop("payload", None), fields.pop("channel", None)
-        write = write or recorder.write
+        payload = fields.pop("payload", None)
+        channel = fields.pop("channel", None) if fields else None
         try:
             self._write(recorder, level, event, args, payload, channel, fields, write)
         except (PayloadError, KeyboardInterrupt, SystemExit):
@@ -144,17 +144,17 @@ class EventLogger(AsyncMethods, StdlibMethods, structlog.BoundLoggerBase):
         payload: Any,
         channel: Any,
         fields: dict[str, Any],
-        write: Write,
+        write: Write | None,
     ) -> None:
         """Write the event of a call: its message, options, channel, callsite, processors and payload, in this order."""
         if args or type(event) is not str:
             event = message_text(event, args)
         options = None
-        if payload.__class__ is Event or not OPTION_NAMES.isdisjoint(fields):
+        if payload.__class__ is Event or (fields and not OPTION_NAMES.isdisjoint(fields)):
             options = CallOptions(fields)
             event, payload, raw_event = options.apply(event, fields, payload)
             if raw_event is not None:
-                write_raw(recorder, level, raw_event, write)
+                write_raw(recorder, level, raw_event, write or recorder.write)
                 return
         if channel is None:
             suffix = "" if payload is None else event
@@ -165,11 +165,11 @@ class EventLogger(AsyncMethods, StdlibMethods, structlog.BoundLoggerBase):
             return
         context: Mapping[str, Any] = self._context
         exc_info, problem, frame = None, "", None
-        if recorder.callsites is not None or recorder.processors or (options is not None and options.has_stack):
+        if recorder.callsites is not None or recorder.processors or options is not None:
             finder = recorder.callsites or callsites.DEFAULT
             frame = finder.find(1 if options is None else options.stacklevel)
-        if options is not None:
-            exc_info, problem = options.exc_info, options.evaluate(fields, frame, strict=recorder.strict)
+            if options is not None:
+                exc_info, problem = options.exc_info, options.evaluate(fields, frame, strict=recorder.strict)
         encoded_context = self._encode_bound(recorder) if context else b""
         if recorder.processors:
             call = ProcessedCall(event, channel, level, payload, fields, context, problem)
@@ -183,11 +183,11 @@ class EventLogger(AsyncMethods, StdlibMethods, structlog.BoundLoggerBase):
         elif fields or exc_info is not None or problem:
             payload = _payload(recorder, level, event, payload, exc_info, fields, problem)
         rendered = recorder.render(level, channel, payload, context, encoded_context, None, frame)
-        if exc_info is None:
-            write(level, rendered, channel)
+        if exc_info is None and write is None:
+            recorder.write(level, rendered, channel)
         else:
             with current.with_exception(exceptions.find(exc_info)):
-                write(level, rendered, channel)
+                (write or recorder.write)(level, rendered, channel)
 
     @guarded(object.__repr__)
     def __repr__(self) -> str:

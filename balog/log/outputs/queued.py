@@ -80,7 +80,7 @@ class QueuedOutput(LogOutput):
 
         try:
             # A spool stores the sink's config, which a wrapper does not have. Sinks with a spool use no database.
-            config = _ForkSafeSink(self._config) if self._spool is None else self._config
+            config = _ForkSafeConfig(self._config) if self._spool is None else self._config
             self._dispatcher = Dispatcher([config], complain, spool=self._spool)
         except RuntimeError:
             if threading.main_thread().is_alive():
@@ -105,6 +105,17 @@ class QueuedOutput(LogOutput):
         self._lost = 0
 
 
+class _ForkSafeConfig:
+    """The config of a sink, which builds it idle at forks."""
+
+    def __init__(self, config: SinkConfig) -> None:
+        self._config = config
+        self.name, self.where, self.batch, self.retry = config.name, config.where, config.batch, config.retry
+
+    def build(self) -> Sink:
+        return _ForkSafeSink(self._config.build())
+
+
 class _ForkSafeSink:
     """A sink that is idle whenever the process forks.
 
@@ -112,19 +123,10 @@ class _ForkSafeSink:
     for another thread's. A sink that hangs delays a fork by one second.
     """
 
-    def __init__(self, config: SinkConfig) -> None:
-        self._config = config
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
         self._lock = threading.RLock()
-        self.where, self.batch, self.retry = config.where, config.batch, config.retry
-
-    @property
-    def name(self) -> str:
-        return self._config.name
-
-    def build(self) -> Sink:
-        self._sink = self._config.build()
         _fork_safe_sinks.add(self)
-        return self
 
     def open(self) -> None:
         with self._lock:
@@ -140,7 +142,6 @@ class _ForkSafeSink:
 
 
 _fork_safe_sinks: weakref.WeakSet[_ForkSafeSink] = weakref.WeakSet()
-_held = threading.local()  # several threads may fork at once
 _outputs: weakref.WeakSet[QueuedOutput] = weakref.WeakSet()
 _running: set[QueuedOutput] = set()
 _inherited: list[Dispatcher] = []
@@ -154,23 +155,31 @@ def flush_all(deadline: float) -> None:
         output.flush(max(0.0, until - time.monotonic()))
 
 
-def _before_fork() -> None:
-    until = time.monotonic() + 1.0
-    _held.locks = [
-        sink._lock for sink in list(_fork_safe_sinks) if sink._lock.acquire(timeout=max(0.0, until - time.monotonic()))
-    ]
+class _Fork(threading.local):
+    """The locks of sinks that a thread holds while it forks; several threads may fork at once."""
+
+    def __init__(self) -> None:
+        self._held: list[threading.RLock] = []
+
+    def begin(self) -> None:
+        until = time.monotonic() + 1.0
+        for sink in list(_fork_safe_sinks):
+            if sink._lock.acquire(timeout=max(0.0, until - time.monotonic())):
+                self._held.append(sink._lock)
+
+    def end(self) -> None:
+        while self._held:
+            self._held.pop().release()
 
 
-def _after_fork() -> None:
-    while _held.locks:
-        _held.locks.pop().release()
+_fork = _Fork()
 
 
 def _after_fork_in_child() -> None:
-    _after_fork()
+    _fork.end()
     _running.clear()
     for output in list(_outputs):
         output._reset()
 
 
-os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)
+os.register_at_fork(before=_fork.begin, after_in_parent=_fork.end, after_in_child=_after_fork_in_child)

@@ -131,10 +131,7 @@ class EventRenderer:
         ):
             encoded = self._finish(payload, encoded, self.validator)
         contexts, has_site = self._contexts, frame is not None and self.callsites is not None
-        try:
-            known, context = self.process_context.threads.context
-        except AttributeError:
-            known, context = self.process_context.get()
+        known, context = self.process_context.threads.found or self.process_context.get()
         if bound or bound_values() or contexts.variables is None or _TRACE in _modules:
             context = self._context(bound, encoded_bound, frame if has_site else None)
         elif contexts.variables or has_site:

@@ -25,6 +25,7 @@ from balog.log.values.json_values import (
 from balog.log.values.plain_values import (
     MAX_CONVERSIONS_OF_ONE,
     Conversion,
+    InterruptedConversionError,
     Made,
     convert_once,
     encode_checked,
@@ -141,7 +142,6 @@ class _Fallback:
             self._note("inside itself, cut off", path)
             holder[slot] = _CUT
         else:
-            path.identity = id(value)
             holder[slot] = None
             self._room -= 3
             self._wait(8 * length_of(value), value, holder, slot, path)
@@ -177,11 +177,11 @@ class _Fallback:
             holder[slot] = self._cut(self._unreadable(value, error, path), path)
             return
         if type(value) is msgspec.Raw:
-            self._put(parts, holder, slot, ValuePath(path.step, path.outer, path.levels))
+            self._put(parts, holder, slot, path)
         elif isinstance(parts, list):
-            holder[slot] = self._items(parts, path)
+            holder[slot] = self._items(parts, id(value), path)
         else:
-            holder[slot] = self._members(parts, path)
+            holder[slot] = self._members(parts, id(value), path)
 
     def _convert_as_a_whole(self, value: Any, holder: Any, slot: Any, path: ValuePath) -> bool:
         try:
@@ -205,7 +205,7 @@ class _Fallback:
             self._note("Raw that is not JSON", path)
             return bytes(value).decode("utf-8", "replace")
 
-    def _items(self, items: list[Any], path: ValuePath) -> list[Any]:
+    def _items(self, items: list[Any], container: int, path: ValuePath) -> list[Any]:
         data: list[Any] = []
         for number, item in enumerate(items):
             self._parts += 1
@@ -213,10 +213,10 @@ class _Fallback:
                 self._note(f"{len(items) - number} of {len(items)} items left out", path)
                 break
             data.append(None)
-            self._put(item, data, number, path.to(number))
+            self._put(item, data, number, path.to(number, container))
         return data
 
-    def _members(self, members: dict[Any, Any], path: ValuePath) -> dict[str, Any]:
+    def _members(self, members: dict[Any, Any], container: int, path: ValuePath) -> dict[str, Any]:
         data: dict[str, Any] = {}
         left_out = 0
         for number, (key, item) in enumerate(members.items()):
@@ -230,11 +230,11 @@ class _Fallback:
                 left_out += 1
                 continue
             if name in data:
-                self._note(SAME_KEYS, path.to(name))
+                self._note(SAME_KEYS, path.to(name, container))
                 name = unused_key(name, data)
             self._room -= size
             data[name] = None
-            self._put(item, data, name, path.to(name))
+            self._put(item, data, name, path.to(name, container))
         if left_out:
             self._note(f"{left_out} of {len(members)} members left out", path)
         return data
@@ -291,7 +291,8 @@ class _Fallback:
 
     def _unreadable(self, value: Any, error: Exception, path: ValuePath) -> str:
         name = type_name(value)
-        self._note(f"{name} cannot be read: {type(error).__name__}", path)
+        reason = str(error) if type(error) is InterruptedConversionError else type(error).__name__
+        self._note(f"{name} cannot be read: {reason}", path)
         return f"<{name}>"
 
     def _clean(self, text: str, path: ValuePath) -> str:

@@ -107,11 +107,15 @@ def convert_once(memo: Made, conversion: Convert, value: Any) -> Any:
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:  # such as the panic of an extension in Rust
-            result = _Failure(error if isinstance(error, Exception) else RuntimeError(type_name(error)))
+            result = _Failure(error if isinstance(error, Exception) else InterruptedConversionError(type_name(error)))
         entry = memo[id(value)] = value, result
     if type(entry[1]) is _Failure:
         raise entry[1].error
     return entry[1]
+
+
+class InterruptedConversionError(Exception):
+    """A conversion raised a BaseException, such as GeneratorExit; the text is the name of its type."""
 
 
 class _Failure(NamedTuple):

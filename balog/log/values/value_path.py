@@ -13,25 +13,25 @@ _encode = msgspec.json.Encoder().encode
 
 
 class ValuePath:
-    """The path of a value; ``identity`` is the id of the container at this path."""
+    """The path of a value; ``container`` is the id of the container that has it."""
 
-    __slots__ = ("identity", "levels", "outer", "step")
+    __slots__ = ("container", "levels", "outer", "step")
 
-    def __init__(self, step: str | int, outer: ValuePath | None, levels: int) -> None:
+    def __init__(self, step: str | int, outer: ValuePath | None, levels: int, container: int = 0) -> None:
         self.step = step
         self.outer = outer
         self.levels = levels
-        self.identity = 0
+        self.container = container
 
-    def to(self, step: str | int) -> ValuePath:
-        """Return the path of a part."""
-        return ValuePath(step, self, self.levels + 1)
+    def to(self, step: str | int, container: int) -> ValuePath:
+        """Return the path of a part of a container."""
+        return ValuePath(step, self, self.levels + 1, container)
 
     def is_inside(self, identity: int) -> bool:
         """Return whether a container around this path has this id."""
-        path = self.outer
+        path: ValuePath | None = self
         while path is not None:
-            if path.identity == identity:
+            if path.container == identity:
                 return True
             path = path.outer
         return False
