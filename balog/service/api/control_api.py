@@ -18,10 +18,10 @@ from starlette.routing import Route
 from balog.common.errors import BalogError, redact_error
 from balog.service.api.bodies import read_body
 from balog.service.api.context import ServiceContext
-from balog.service.api.endpoints import Endpoint, json_response, principal_of
+from balog.service.api.endpoints import Endpoint, authorize, json_response
 from balog.service.api.errors import ApiError
 from balog.service.api.page import page
-from balog.service.api.tokens import Right, TokenEntry
+from balog.service.api.tokens import TokenEntry
 from balog.service.control.folder import FolderControl
 from balog.service.control.inspector import TopicView
 from balog.service.control.store import Applied, DocumentVersion, ServiceStatus
@@ -60,20 +60,20 @@ class _Endpoints:
         return Response(content, headers=headers)
 
     async def status(self, request: Request) -> Response:
-        _authorize(self._service, request, "read")
+        authorize(self._service, request, "read", "configure")
         return json_response(await run_in_threadpool(self._reporter.status))
 
     def reading(self, find: Find) -> Endpoint:
         """Return an endpoint that answers with what a function finds in the version store."""
 
         async def endpoint(request: Request) -> Response:
-            _authorize(self._service, request, "read")
+            authorize(self._service, request, "read", "configure")
             return json_response(await _call(self._service, lambda control: find(control, request)))
 
         return endpoint
 
     async def push(self, request: Request) -> Response:
-        caller = _authorize(self._service, request, "configure")
+        caller = authorize(self._service, request, "configure")
         message, base = _text(request, "message"), _number(request, "base")
         data = await read_body(request.receive, request.headers, _MAX_DOCUMENT)
         _, problems = await run_in_threadpool(read_document, data)
@@ -85,7 +85,7 @@ class _Endpoints:
         return await self._change(caller, lambda control, who: control.push(data, who=who, message=message, base=base))
 
     async def rollback(self, request: Request) -> Response:
-        caller = _authorize(self._service, request, "configure")
+        caller = authorize(self._service, request, "configure")
         message, base, number = _text(request, "message"), _number(request, "base"), _number(request, "number")
         return await self._change(
             caller, lambda control, who: control.rollback(number, who=who, message=message, base=base)
@@ -121,13 +121,6 @@ async def _call(service: ServiceContext, ask: Callable[[FolderControl], T]) -> T
     if control is None:
         raise ApiError(404, "this service has no version store; name one: control, in its config")
     return await run_in_threadpool(partial(ask, control))
-
-
-def _authorize(service: ServiceContext, request: Request, right: Right) -> TokenEntry:
-    caller = principal_of(service, request.headers.get("authorization", ""))
-    if not (right == "read" and "configure" in caller.may):  # the right to configure includes reading the status
-        caller.check(right)
-    return caller
 
 
 def _text(request: Request, name: str) -> str:

@@ -26,14 +26,17 @@ from balog.service.remote_registry import SchemaRejection
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
-def authorize(service: ServiceContext, request: Request, right: Right, type: str | None = None) -> TokenEntry:
+def authorize(service: ServiceContext, request: Request, *rights: Right, type: str | None = None) -> TokenEntry:
     """Return the sender of a request.
+
+    Args:
+        rights: one of them suffices.
 
     Raises:
         ApiError: 401 without a valid token, 403 if it lacks the right, also for a type if one is given.
     """
     caller = principal_of(service, request.headers.get("authorization", ""))
-    caller.check(right, type)
+    caller.check(next((right for right in rights if right in caller.may), rights[0]), type)
     return caller
 
 

@@ -45,7 +45,7 @@ def routes(service: ServiceContext) -> list[Route]:
 
     async def one(request: Request) -> Response:
         type, version = request.path_params["type"], request.path_params.get("version")
-        authorize(service, request, "read", type)
+        authorize(service, request, "read", type=type)
         schema = await run_in_threadpool(service.registry.original, type, version)
         headers = {"ETag": f'"{schema.version}"', "Balog-Version": schema.version}
         if schema.message:
@@ -54,7 +54,7 @@ def routes(service: ServiceContext) -> list[Route]:
 
     async def register(request: Request) -> Response:
         type, version = request.path_params["type"], request.path_params["version"]
-        authorize(service, request, "register", type)
+        authorize(service, request, "register", type=type)
         wanted, message = request.query_params.get("mode", "backward"), request.query_params.get("message", "")
         mode = next((mode for mode in _MODES if mode == wanted), None)
         if mode is None:

@@ -104,7 +104,7 @@ ANONYMOUS = TokenEntry(name="", hash="", may=RIGHTS)
 class Tokens:
     """The tokens of a file. A changed file is reloaded within a second.
 
-    If the changed file is not valid, the earlier tokens stay valid, and ``problem`` holds the reason.
+    If the changed file is not valid, the earlier tokens stay valid.
 
     Args:
         say: called with one line when a changed file is rejected.
@@ -115,7 +115,6 @@ class Tokens:
 
     def __init__(self, path: str | os.PathLike[str], say: Callable[[str], object] = lambda line: None) -> None:
         self.path = Path(path)
-        self.problem = ""
         self._say = say
         self._lock = threading.Lock()
         self._refreshed = time.monotonic()
@@ -166,10 +165,8 @@ class Tokens:
             self._stamp = stamp
             try:
                 self._entries = self._load()
-                self.problem = ""
             except ConfigError as error:
-                self.problem = f"the earlier tokens stay valid: {error}"
-                self._say(self.problem)
+                self._say(f"the earlier tokens stay valid: {error}")
         finally:
             self._lock.release()
 

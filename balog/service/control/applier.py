@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterable
 from datetime import datetime, timezone
 
 from balog.common.backoff import Backoff, BackoffSequence
-from balog.common.errors import BalogError, ConfigError, redact_error
+from balog.common.errors import BalogError, ConfigError
 from balog.service.control.folder import FolderControl
 from balog.service.control.jobs import JobSet, MakeJob
 from balog.service.control.store import DocumentVersion, ServiceStatus, State
 from balog.service.control.validation import read_document
 from balog.service.control.version_cache import VersionCache
 from balog.service.document import ControlDocument
+from balog.service.jobs.engine_job import error_line
 
 REPORT_SECONDS = 10.0
 _WAIT_SECONDS = 1.0
@@ -96,7 +97,8 @@ class Applier:
             if cache is None or not self._apply(*cache):
                 raise
             self._head = self.entry
-            self._say(f"control: {_line(error)}; starts with version {cache[0].number}, which was applied here last")
+            number = cache[0].number
+            self._say(f"control: {error_line(error)}; starts with version {number}, which was applied here last")
         self._thread = threading.Thread(target=self._run, name="balog control", daemon=True)
         self._thread.start()
 
@@ -176,7 +178,7 @@ class Applier:
         try:
             self._poll_store()
         except Exception as error:
-            reason = _line(error)
+            reason = error_line(error)[:_MAX_REASON]
             if reason != self._error:
                 self._say(f"control: {reason}; keeps version {self.entry.number if self.entry else 0}")
             self._error = reason
@@ -196,7 +198,7 @@ class Applier:
         try:
             self._apply(head)
         except Exception as error:
-            self._reject(head, _line(error))
+            self._reject(head, error_line(error))
         self._again_at = time.monotonic() + self._delays.next()
         self._head = head
         self._report()
@@ -227,7 +229,7 @@ class Applier:
         except Exception as error:
             if getattr(error, "retryable", False):
                 raise
-            self._reject(entry, _line(error), is_fallback)
+            self._reject(entry, error_line(error), is_fallback)
             return False
         self.document, self.entry, self._applied = document, entry, datetime.now(timezone.utc)
         if not is_fallback:
@@ -241,7 +243,8 @@ class Applier:
             if self._cache is not None:
                 self._cache.write(entry, data)
         except BalogError as error:
-            self._say(f"control: {_line(error)}; version {entry.number} is not cached for a start without the store")
+            reason = error_line(error)
+            self._say(f"control: {reason}; version {entry.number} is not cached for a start without the store")
 
     def _reject(self, entry: DocumentVersion, reason: str, is_fallback: bool = False) -> None:
         text = f"version {entry.number}: {reason}"[:_MAX_REASON]
@@ -257,9 +260,4 @@ class Applier:
         try:
             self._control.report(self.status())
         except BalogError as error:
-            self._error = _line(error)
-
-
-def _line(error: Exception) -> str:
-    text = redact_error(" ".join(str(error).split())) or type(error).__name__
-    return (text if isinstance(error, BalogError) else f"{type(error).__name__}: {text}")[:_MAX_REASON]
+            self._error = error_line(error)[:_MAX_REASON]

@@ -6,11 +6,11 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from balog.common.errors import BalogError, redact_error
+from balog.common.errors import BalogError
 from balog.common.signals import join
 from balog.service.document import ControlDocument
 from balog.service.jobs import JobStatus, Kind, service_jobs
-from balog.service.jobs.engine_job import EngineJob
+from balog.service.jobs.engine_job import EngineJob, error_line
 
 MakeJob = Callable[[Kind, Any], EngineJob]
 """Creates the job of a ``Filter``, a table or a ``Callback``; raises ConfigError."""
@@ -101,4 +101,4 @@ class JobSet:
         try:
             job.stop(self._drain)
         except Exception as error:  # a job that fails to stop must not affect the others
-            self._say(f"{job.kind} {job.name} did not stop: {type(error).__name__}: {redact_error(str(error))}")
+            self._say(f"{job.kind} {job.name} did not stop: {error_line(error)}")

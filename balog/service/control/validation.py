@@ -48,6 +48,7 @@ def check(document: ControlDocument) -> list[ConfigError]:
 
 
 def _problems(document: ControlDocument) -> Iterator[ConfigError]:
+    from balog.filters import Expression
     from balog.service.jobs.callbacks.endpoint import check_callback
     from balog.service.jobs.filters import filter_problems  # brings the engine
     from balog.service.jobs.tables import check_table
@@ -70,5 +71,7 @@ def _problems(document: ControlDocument) -> Iterator[ConfigError]:
                     check_callback(part)
                 elif kind == "tables":
                     check_table(part)
+                if kind in ("callbacks", "tables") and getattr(part, "where", None) is not None:
+                    Expression(part.where)
             except ConfigError as error:
                 yield ConfigError(error.reason, path=f"{path}.{error.path or 'where'}")

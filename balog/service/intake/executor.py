@@ -7,7 +7,8 @@ import queue
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Generic, TypeVar
+from functools import partial
+from typing import Any, Generic, TypeVar, cast
 
 from balog.common.errors import TopicError
 from balog.service.intake.fallback import Fallback
@@ -32,26 +33,25 @@ class PendingCall(Generic[T]):
         self.future.cancel()
         return True
 
-    def _execute(self, loop: asyncio.AbstractEventLoop) -> None:
+    def run(self) -> None:
+        """Call, unless the call was cancelled, and pass the result or exception to the event loop."""
         try:
             call = self._call.pop()
         except IndexError:
             return
         try:
-            result = call()
+            finish = partial(self._finish, call(), None)
         except BaseException as error:
-            callback: tuple[Any, ...] = (self._fail, error)
-        else:
-            callback = (self._succeed, result)
+            finish = partial(self._finish, None, error)
         with suppress(RuntimeError):  # the loop is closed
-            loop.call_soon_threadsafe(*callback)
+            self.future.get_loop().call_soon_threadsafe(finish)
 
-    def _succeed(self, result: T) -> None:
-        if not self.future.done():
-            self.future.set_result(result)
-
-    def _fail(self, error: BaseException) -> None:
-        if not self.future.done():
+    def _finish(self, result: T | None, error: BaseException | None) -> None:
+        if self.future.done():
+            return
+        if error is None:
+            self.future.set_result(cast(T, result))
+        else:
             self.future.set_exception(error)
             self.future.exception()  # marks it as retrieved: the waiting task may be gone
 
@@ -66,15 +66,14 @@ class DaemonExecutor:
     def __init__(self, count: int, name: str) -> None:
         self._count = count
         self._name = name
-        self._calls: queue.SimpleQueue[tuple[PendingCall[Any], asyncio.AbstractEventLoop] | None] = queue.SimpleQueue()
+        self._calls: queue.SimpleQueue[PendingCall[Any] | None] = queue.SimpleQueue()
         self._threads = 0
         self._idle = 0
         self._lock = threading.Lock()
 
     def submit(self, call: Callable[[], T]) -> PendingCall[T]:
         """Run a call on a thread, for the running event loop."""
-        loop = asyncio.get_running_loop()
-        work = PendingCall(call, loop.create_future())
+        work = PendingCall(call, asyncio.get_running_loop().create_future())
         with self._lock:
             if self._idle <= 0 and self._threads < self._count:
                 self._threads += 1
@@ -82,7 +81,7 @@ class DaemonExecutor:
                 threading.Thread(target=self._work, name=name, daemon=True).start()
             else:
                 self._idle -= 1  # a negative number is the number of queued calls
-        self._calls.put((work, loop))
+        self._calls.put(work)
         return work
 
     def close(self) -> None:
@@ -94,7 +93,7 @@ class DaemonExecutor:
 
     def _work(self) -> None:
         while (item := self._calls.get()) is not None:
-            item[0]._execute(item[1])
+            item.run()
             del item
             with self._lock:
                 self._idle += 1

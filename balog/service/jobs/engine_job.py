@@ -155,9 +155,7 @@ class EngineJob(ABC):
             try:
                 self._run()
             except Exception as error:
-                self._error = redact_error(" ".join(str(error).split())) or type(error).__name__
-                if not isinstance(error, BalogError):
-                    self._error = f"{type(error).__name__}: {self._error}"
+                self._error = error_line(error)
                 has_failed = True
             if self._earlier.received > received:
                 delays.reset()
@@ -194,6 +192,12 @@ class EngineJob(ABC):
                 with self._lock:
                     self._earlier, self._engine, self._lag = self._counts(), None, None
                 lag.close()
+
+
+def error_line(error: Exception) -> str:
+    """Return an error as one line without secrets. For errors other than ``BalogError`` it begins with the type."""
+    text = redact_error(" ".join(str(error).split())) or type(error).__name__
+    return text if isinstance(error, BalogError) else f"{type(error).__name__}: {text}"
 
 
 def _close(consumers: Sequence[JobConsumer]) -> None:

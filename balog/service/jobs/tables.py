@@ -12,7 +12,6 @@ from balog.common.http import check_url
 from balog.common.http.addresses import ANYWHERE, Networks
 from balog.common.http.guarded_pool import Cutter, open_guarded_pool
 from balog.consumers.forwarder import SinkConsumer
-from balog.filters import Expression
 from balog.service.document import AnyTable, ClickHouseTable, LoadedTable, YTsaurusTable
 from balog.service.jobs.engine_job import EngineJob
 from balog.sinks.base import AnySinkConfig, Sink, SinkConfig
@@ -41,18 +40,13 @@ def make_table_sink(
 
 
 def check_table(config: AnyTable) -> None:
-    """Check a table, except for what only a service knows, such as secrets.
+    """Check a table, except for its ``where`` and what only a service knows, such as secrets.
 
     Raises:
         ConfigError: ``path`` is the table's member.
     """
     if isinstance(config, LoadedTable):
         return
-    if config.where is not None:
-        try:
-            Expression(config.where)
-        except ConfigError as error:
-            raise ConfigError(error.reason, path="where") from None
     if isinstance(config, ClickHouseTable):
         check_url(config.url)
     elif "@" in config.proxy:

@@ -5,9 +5,10 @@ import pytest
 from balog.common import plugins
 from balog.common.errors import BalogError, ConfigError
 from balog.common.secrets import Secret
-from balog.service.document import ClickHouseTable, YTsaurusTable
+from balog.service.control import check
+from balog.service.document import ClickHouseTable, ControlDocument, YTsaurusTable
 from balog.service.jobs import engine_job as engine_jobs
-from balog.service.jobs.tables import TableJob, check_table
+from balog.service.jobs.tables import TableJob
 from balog.sinks import Retrying
 from tests.service.serving import publish
 from tests.stand_ins.clickhouse import ClickHouseStandIn
@@ -138,7 +139,6 @@ URL = "http://localhost:8123"
     ],
 )
 def test_what_can_t_be_is_told_with_its_place(config, path):
-    with pytest.raises(ConfigError) as caught:
-        check_table(config)
-    assert caught.value.path == path
-    assert "secret" not in str(caught.value)
+    (problem,) = check(ControlDocument(tables=(config,)))
+    assert problem.path == f"$.tables[0].{path}"
+    assert "secret" not in str(problem)

@@ -16,7 +16,6 @@ from balog.common.http import HttpClient, HttpStatusError, check_headers, check_
 from balog.common.http.addresses import ANYWHERE, Networks
 from balog.common.http.guarded_pool import ASK_OPERATOR, Cutter, open_guarded_pool
 from balog.common.secrets import Secret
-from balog.filters import Expression
 from balog.service.document import Callback
 from balog.sinks.base import SinkError
 from balog.sinks.http_sink import reveal_headers
@@ -49,10 +48,10 @@ class PostFailure(Struct, frozen=True):
 
 
 def check_callback(config: Callback) -> None:
-    """Check a callback's config without its secrets and without the network.
+    """Check a callback's config without its ``where``, its secrets and the network.
 
     Raises:
-        ConfigError: an invalid URL, header or ``where``, or an address in the URL that is not allowed; ``path`` is the
+        ConfigError: an invalid URL or header, or an address in the URL that is not allowed; ``path`` is the
             field.
     """
     if isinstance(config.url, str):
@@ -60,11 +59,6 @@ def check_callback(config: Callback) -> None:
     for name, value in config.headers.items():
         if isinstance(value, str):
             check_headers(reveal_headers({name: value}, ours="webhook-"))
-    if config.where is not None:
-        try:
-            Expression(config.where)
-        except ConfigError as error:
-            raise ConfigError(error.reason, path="where") from None
 
 
 class Endpoint:
