@@ -106,7 +106,7 @@ class Dispatcher:
         """
         if self._spool is not None and not self._spool.sync:
             for worker in self._workers:
-                worker.sync()
+                worker.spill_due(is_urgent=True)
 
     def stats(self) -> dict[str, SinkStats]:
         """Return the counters by sink name."""
@@ -128,7 +128,7 @@ class Dispatcher:
         """
         until = time.monotonic() + deadline
         for worker in self._workers:
-            worker.drain(until)
+            worker.queue.drain(until)
         for worker in self._workers:
             worker.join()
         self._is_closed = True

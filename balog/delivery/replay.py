@@ -239,7 +239,7 @@ class SpoolReplay:
         """
         for worker in self._workers:
             worker.start()
-            worker.drain(float("inf"))
+            worker.queue.drain(float("inf"))
         done, done_at = -1, time.monotonic()
         while any(worker.is_running for worker in self._workers):
             time.sleep(_STEP)
@@ -249,7 +249,7 @@ class SpoolReplay:
                 done, done_at = sent, now
             if should_stop() or now - done_at >= IDLE_SECONDS:
                 for worker in self._workers:
-                    worker.drain(now)
+                    worker.queue.drain(now)
                 break
         for worker in self._workers:
             worker.join()

@@ -102,15 +102,12 @@ class Spooler:
                         self.error = error
             if not is_running:  # the worker did not wait for a slow disk
                 return
-        self._notify(error)
-        self._on_progress()
-
-    def _notify(self, error: str) -> None:
         name = self.spool.spool.name
         if error == FULL:
             self._notices.send_once(f"spool {name} is full; events wait in memory, then they are dropped (counted)")
         elif error:
             self._notices.send_once(f"spool {name}: {error}; events wait in memory")
+        self._on_progress()
 
     # From disk to the sink
 

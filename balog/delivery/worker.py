@@ -136,14 +136,8 @@ class SinkWorker:
             reason=self._health.reason,
         )
 
-    def drain(self, deadline: float) -> None:
-        """Stop after the waiting events are delivered, or at a time of the monotonic clock. A later call may only
-        bring the time forward.
-        """
-        self.queue.drain(deadline)
-
     def join(self) -> None:
-        """Wait for the end that ``drain`` asked for. A sink that hangs is abandoned, and its events are spooled."""
+        """Wait for the end that ``queue.drain`` sets. A sink that hangs is abandoned, and its events are spooled."""
         began = time.monotonic()
         while self._thread.is_alive():
             until = self.queue.deadline if self.queue.deadline is not None else NEVER
@@ -156,15 +150,13 @@ class SinkWorker:
                 break
         self._end()
 
-    def spill_due(self) -> None:
-        """Move events to disk if that is due. A thread that no sink delays calls this regularly."""
-        if self._spooler is not None:
-            self._spooler.spill_due(is_urgent=self._health.is_failing)
+    def spill_due(self, is_urgent: bool = False) -> None:
+        """Move events to disk if that is due, or all of them. If the disk refuses them, they stay in memory.
 
-    def sync(self) -> None:
-        """Write all events in memory to disk. If the disk refuses them, they stay in memory."""
+        A thread that no sink delays calls this regularly.
+        """
         if self._spooler is not None:
-            self._spooler.spill_due(is_urgent=True)
+            self._spooler.spill_due(is_urgent or self._health.is_failing)
 
     # The thread
 

@@ -10,7 +10,6 @@ import hashlib
 import hmac
 import os
 import secrets
-import threading
 import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -102,7 +101,7 @@ ANONYMOUS = TokenEntry(name="", hash="", may=RIGHTS)
 
 
 class Tokens:
-    """The tokens of a file. A changed file is reloaded within a second.
+    """The tokens of a file, for one thread. A changed file is reloaded within a second.
 
     If the changed file is not valid, the earlier tokens stay valid.
 
@@ -116,7 +115,6 @@ class Tokens:
     def __init__(self, path: str | os.PathLike[str], say: Callable[[str], object] = lambda line: None) -> None:
         self.path = Path(path)
         self._say = say
-        self._lock = threading.Lock()
         self._refreshed = time.monotonic()
         self._stamp = self._stat()
         self._entries = self._load()
@@ -155,20 +153,17 @@ class Tokens:
         return (status.st_mtime_ns, status.st_size, status.st_ino)
 
     def _refresh(self) -> None:
-        if time.monotonic() - self._refreshed < _REFRESH_SECONDS or not self._lock.acquire(blocking=False):
+        if time.monotonic() - self._refreshed < _REFRESH_SECONDS:
             return
+        self._refreshed = time.monotonic()
+        stamp = self._stat()
+        if stamp == self._stamp:
+            return
+        self._stamp = stamp
         try:
-            self._refreshed = time.monotonic()
-            stamp = self._stat()
-            if stamp == self._stamp:
-                return
-            self._stamp = stamp
-            try:
-                self._entries = self._load()
-            except ConfigError as error:
-                self._say(f"the earlier tokens stay valid: {error}")
-        finally:
-            self._lock.release()
+            self._entries = self._load()
+        except ConfigError as error:
+            self._say(f"the earlier tokens stay valid: {error}")
 
 
 def _digest(token: str) -> str:
