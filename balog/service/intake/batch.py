@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 from msgspec import Struct
@@ -73,10 +73,10 @@ class PendingBatch:
         self._settled = settled
         self._is_settled = asyncio.Event()
 
-    def add(self, message: Message) -> None:
-        """Add a message."""
-        self.messages.append(message)
-        self.size += len(message.body)
+    def add(self, messages: Sequence[Message], size: int) -> None:
+        """Add messages whose bodies have ``size`` bytes together."""
+        self.messages += messages
+        self.size += size
 
     async def wait(self) -> None:
         """Wait until the batch is settled. Any number of tasks may wait, and may be cancelled."""

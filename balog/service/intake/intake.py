@@ -181,22 +181,22 @@ class EventIntake:
         if not count:
             return []
         writer = self._writers.get(topic) or self._open(topic)
-        keeps_ids = writer.keeps_ids
         batch = PendingBatch(partial(self._settled, stream, writer))
         waiting: list[_Waiting] = []
         own: list[int] = []
-        for index, message in zip(indices, messages):
-            known = None if keeps_ids else self._in_flight.get((topic, message.id))
-            store = None if keeps_ids else self._recent.store_of(topic, message.id)
-            if store is not None:
-                results[index] = IntakeResult(status=202, store=store, stream=stream, topic=topic, duplicate=True)
-                self._duplicates += 1
-            elif known is not None:
-                waiting.append(_Waiting(stream, topic, known, [index], message.id))
-            else:
-                batch.add(message)
-                own.append(index)
-                if not keeps_ids:
+        if writer.keeps_ids:
+            own = indices
+            batch.add(messages, sum(sizes[:count]))
+        else:
+            for index, message, size in zip(indices, messages, sizes):
+                if store := self._recent.store_of(topic, message.id):
+                    results[index] = IntakeResult(status=202, store=store, stream=stream, topic=topic, duplicate=True)
+                    self._duplicates += 1
+                elif known := self._in_flight.get((topic, message.id)):
+                    waiting.append(_Waiting(stream, topic, known, [index], message.id))
+                else:
+                    batch.add([message], size)
+                    own.append(index)
                     self._in_flight[topic, message.id] = batch
         self._flow.done(stream, count - len(own), sum(sizes[:count]) - batch.size)
         if own:

@@ -6,7 +6,6 @@ import hashlib
 import re
 from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
-from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from balog.common.errors import ConfigError
@@ -85,35 +84,41 @@ class StreamRouter:
         self._dots = dots
         self._streams = [_compiled(stream, number) for number, stream in enumerate(document.streams)]
         self._key = key_reader(RUN, "$")
-        self._targets = lru_cache(_REMEMBERED)(self._matching)
+        self._targets: dict[tuple[str | None, str | None], tuple[_Target, ...]] = {}
         self.rates = {stream.name: stream.rate for stream in document.streams if stream.rate is not None}
 
     def route(self, event: Event) -> Route:
         """Return the route of an event. Candidates are cached by type and version."""
-        for stream, topic, matches, key in self._find(event.cls_type, version_text(event.raw_version)):
+        kind = event.cls_type, version_text(event.raw_version)
+        targets = self._targets.get(kind)
+        if targets is None:
+            targets = self._find(kind)
+        for stream, topic, matches, key in targets:
             if matches is None or matches(event):
                 return Route(stream, topic, key(event))
         raise AssertionError("the last target accepts every event")
 
     def stream_of(self, type: str, version: str) -> str:
         """Return the name of the first stream that may match a type and version; see ``Route``."""
-        return self._find(type or None, version or None)[0].stream
+        kind = type or None, version or None
+        return (self._targets.get(kind) or self._find(kind))[0].stream
 
-    def _find(self, type: str | None, version: str | None) -> tuple[_Target, ...]:
-        is_long = len(type or "") + len(version or "") > _LONGEST
-        return (self._matching if is_long else self._targets)(type, version)
-
-    def _matching(self, type: str | None, version: str | None) -> tuple[_Target, ...]:
+    def _find(self, kind: tuple[str | None, str | None]) -> tuple[_Target, ...]:
         targets = []
         for target, takes in self._streams:
-            if takes(type, version):
+            if takes(*kind):
                 targets.append(target)
                 if target.matches is None:
                     break
         else:
-            topic = topic_for_type(type, dots=self._dots)
+            topic = topic_for_type(kind[0], dots=self._dots)
             targets.append(_Target(topic, topic, None, self._key))
-        return tuple(targets)
+        matching_targets = tuple(targets)
+        if sum(len(text or "") for text in kind) <= _LONGEST:
+            if len(self._targets) >= _REMEMBERED:
+                self._targets.clear()  # unbounded types or versions
+            self._targets[kind] = matching_targets
+        return matching_targets
 
 
 def _compiled(stream: EventStream, number: int) -> tuple[_Target, Callable[[str | None, str | None], bool]]:
