@@ -20,6 +20,17 @@ class QuarantineConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=
     ] = 1 << 30
 
 
+def refuse(quarantine: Quarantine | None, reason: str, line: bytes) -> None:
+    """Put a line into quarantine with the reason.
+
+    Raises:
+        PipeError: there is no quarantine, or it cannot keep the line.
+    """
+    if quarantine is None:
+        raise PipeError(f"{reason}; mend the tap, or give the broker a quarantine")
+    quarantine.put(reason, line)
+
+
 class Quarantine:
     """An open quarantine file. Several brokers may share one; each line is appended whole.
 

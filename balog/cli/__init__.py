@@ -10,13 +10,12 @@ import codecs
 import errno
 import importlib
 import io
-import os
 import sys
 from typing import Any
 
 import click
 
-from balog.broker.messages.descriptors import hold_standard
+from balog.broker.messages.descriptors import hold_standard, let_go
 from balog.cli.shared.interruption import Interruption
 from balog.cli.shared.options import CommandGroup
 from balog.cli.shared.output import print_errors
@@ -149,15 +148,8 @@ def _fail(command: str, error: BaseException) -> None:
     if isinstance(error, OSError) and error.errno != errno.EPIPE:  # click ends silently then
         where = f"{error.filename}: " if error.filename else "writing failed: "
         click.echo(f"{command}: {where}{redact_error(str(error.strerror or error))}", err=True)
-        _discard_stdout()
+        let_go(1)  # the interpreter would write the rest of the buffer again at exit, and fail again
         sys.exit(1)
-
-
-def _discard_stdout() -> None:
-    """Discard what is still buffered for stdout: the interpreter would write it again at exit, and fail again."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
-    os.close(nowhere)
 
 
 @click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import io
-import os
 import select
 import sys
 from collections.abc import Awaitable, Callable
@@ -12,6 +11,7 @@ from typing import get_args
 
 import click
 
+from balog.broker.messages.descriptors import let_go
 from balog.cli.consumers import scan_package
 from balog.cli.shared import options
 from balog.cli.shared.engines import EngineOptions, engine_options, set_up_logging, summary
@@ -91,7 +91,7 @@ def command(
             if sys.exc_info()[0] is None or engine.counts.received:
                 _report(summary(engine.counts))
     if operator.is_reader_gone:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or Python complains when it flushes at its end
+        let_go(1)  # or Python complains when it flushes at its end
         raise BalogError("standard output was closed; what was not handled stays in its topic")
     if engine.counts.dead:
         sys.exit(1)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from balog.cli.shared.output import reporter
-from balog.cli.shared.spark import SparkPlace, spark_options, spark_packages
+from balog.cli.shared.spark import SparkPlace, check_tables, spark_options, spark_packages
 from balog.common.errors import ConfigError
 from balog.common.signals import StopSignals
 from balog.common.text import counted
@@ -65,12 +65,15 @@ def command(
         from balog.analytics.reading.streaming.planner import check_streaming
         from balog.analytics.sessions import cause
         from balog.analytics.tables import open_store
-        from balog.analytics.tables.catalogs.location import session_settings
+        from balog.analytics.tables.catalogs.location import check_location, session_settings
     if not sources and not compact and keep is None:
         raise ConfigError("nothing to do; give a SOURCE, --compact or --keep", "the command line")
     if follow and (plan or not sources):
         raise ConfigError("needs a SOURCE, and no --plan", "--follow")
-    _check_tables(location, sources)
+    if sources:
+        check_location(location)
+    else:
+        check_tables(location)
     if follow and spark_place.remote is None:  # a server has a Spark of its own
         check_streaming()
     job = _read_job(sources, follow, compact, keep)
@@ -102,14 +105,6 @@ class _Job:
     follow: bool
     compact: bool
     oldest: date | None
-
-
-def _check_tables(location: str, sources: tuple[str, ...]) -> None:
-    from balog.analytics.tables import check_location, is_tables
-
-    check_location(location)
-    if not sources and not is_tables(location):
-        raise ConfigError("there are no tables; make some: balog load SOURCE --tables PLACE", location)
 
 
 def _read_job(sources: tuple[str, ...], follow: bool, compact: bool, keep: str | None) -> _Job:

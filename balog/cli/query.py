@@ -14,7 +14,7 @@ import click
 
 from balog.cli.shared import options
 from balog.cli.shared.output import reporter
-from balog.cli.shared.spark import SparkPlace, spark_options, spark_packages
+from balog.cli.shared.spark import SparkPlace, check_tables, spark_options, spark_packages
 from balog.common.errors import ConfigError, MissingExtraError
 from balog.common.storage.local_files import replacing
 from balog.common.text import counted
@@ -75,7 +75,6 @@ def command(
     began = time.monotonic()
     is_spark = _is_for_spark(engine, location or "", spark_place)
     from balog.analytics.reading.inputs import EMPTY
-    from balog.analytics.tables import check_location, is_tables
 
     try:
         text = sys.stdin.read() if sql == "-" else sql
@@ -92,9 +91,7 @@ def command(
     if location is None and not sources:
         raise ConfigError("nothing to ask; give --tables PLACE or --source PATH", "the command line")
     if location is not None:
-        check_location(location)
-    if location is not None and not is_tables(location):
-        raise ConfigError("there are no tables; make some: balog load SOURCE --tables PLACE", location)
+        check_tables(location)
     asked = _Asked(text, location, sources, form, output, limit)
     rows, more = _answer_on_spark(asked, spark_place) if is_spark else _answer_embedded(asked)
     rest = "; there are more, give a larger --limit" if more else ""

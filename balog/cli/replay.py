@@ -7,14 +7,13 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import click
 
 from balog.cli.shared import options
-from balog.cli.shared.output import FirstLines, exit_after, reporter
+from balog.cli.shared.output import FirstLines, age, exit_after, reporter
 from balog.common import config as configs
 from balog.common.errors import ConfigError
 from balog.common.secrets import Secret
@@ -183,8 +182,7 @@ def _report_result(item: Plan, stats: SinkStats) -> int:
 def _line(backlog: Backlog) -> str:
     parts = [f"{counted(backlog.events, 'event', 'wait')}, {counted(backlog.bytes, 'byte')}"]
     if backlog.oldest is not None:
-        age = (datetime.now(timezone.utc) - backlog.oldest).total_seconds()
-        parts[0] += f", the oldest of {backlog.oldest:%Y-%m-%dT%H:%M:%SZ} ({_age(age)} ago)"
+        parts[0] += f", the oldest of {backlog.oldest:%Y-%m-%dT%H:%M:%SZ} ({age(backlog.oldest)})"
     if backlog.dead_letters:
         parts.append(counted(backlog.dead_letters, "dead letter"))
     if backlog.held:
@@ -192,10 +190,3 @@ def _line(backlog: Backlog) -> str:
     if backlog.problem:
         parts.append(f"give --config: {backlog.problem}")
     return f"{backlog.name}: " + "; ".join(parts)
-
-
-def _age(seconds: float) -> str:
-    for size, unit in ((86_400, "days"), (3600, "h"), (60, "min")):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{max(seconds, 0):.0f} s"

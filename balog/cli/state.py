@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Sequence
-from datetime import datetime, timezone
 from typing import Any
 
 import click
 import msgspec
 
 from balog.cli.shared import options
-from balog.cli.shared.output import print_table
+from balog.cli.shared.output import age, print_table
 from balog.common import config as configs
 from balog.common.errors import BalogError, ConfigError
 from balog.common.storage import Options, Storage, StorageError, open_storage
@@ -66,7 +65,8 @@ def show(url: str | None, config: str | None, options_file: str | None) -> None:
     storage = _open(url, config, options_file)
     value = _read(storage)
     modified = storage.modified()
-    click.echo(f"{storage.url}{_age(modified)}")
+    written = f", written {modified:%Y-%m-%d %H:%M:%S} UTC, {age(modified)}" if modified is not None else ""
+    click.echo(f"{storage.url}{written}")
     _table(("stream", "bookmark", "value"), bookmarks(value))
 
 
@@ -124,15 +124,6 @@ def _check(data: bytes, storage: Storage) -> None:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         reason = f"{len(data)} bytes that are not JSON; was the file cut off or edited?"
         raise BalogError(f"{storage.url}: {reason}") from None
-
-
-def _age(modified: datetime | None) -> str:
-    if modified is None:
-        return ""
-    seconds = max(0, int((datetime.now(timezone.utc) - modified).total_seconds()))
-    steps = ((86400, "days"), (3600, "hours"), (60, "minutes"), (1, "seconds"))
-    step, name = next(((step, name) for step, name in steps if seconds >= 2 * step), steps[-1])
-    return f", written {modified:%Y-%m-%d %H:%M:%S} UTC, {seconds // step} {name} ago"
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

@@ -96,7 +96,7 @@ class StatsdSink:
         self._lines = Lines(name_tags)
         self._addresses: list[tuple[int, Any]] = []
         self._socket: socket.socket | None = None
-        self._limit = datagram_limit(config.rate)
+        self._limit = TokenBucket(config.rate, config.rate * _BURST)
 
     def open(self) -> None:
         """Resolve the name; the first datagram connects."""
@@ -184,11 +184,6 @@ def _connect(family: int, address: Any) -> socket.socket:
         connected.close()
         raise
     return connected
-
-
-def datagram_limit(rate: float) -> TokenBucket:
-    """Return a limit of datagrams, which a slow receiver drops, with bursts of a hundredth of a second."""
-    return TokenBucket(rate, rate * _BURST)
 
 
 Frame = tuple[str, str]

@@ -281,7 +281,7 @@ class TestDryRun:
         assert (done.exit_code, done.stderr) == (0, "")
         assert done.stdout.startswith(f"store {place.archive}: 200 events wait, ")
         assert " bytes, the oldest of 20" in done.stdout
-        assert done.stdout.endswith(" s ago)\n")
+        assert done.stdout.endswith(" seconds ago)\n")
         assert {path: path.stat().st_mtime_ns for path in place.spool.rglob("*")} == before
 
     def test_dead_letters_and_problems_are_told(self, place):

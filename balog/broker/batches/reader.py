@@ -10,7 +10,7 @@ import msgspec
 from balog.broker.batches.config import BatchConfig
 from balog.broker.batches.locations import Places
 from balog.broker.editor import Editor, Line, PipeError
-from balog.broker.quarantine import Quarantine
+from balog.broker.quarantine import Quarantine, refuse
 from balog.broker.records.json_members import UnreadableError, check_message
 from balog.common.errors import MissingExtraError
 from balog.singer.batch.compression import Limits
@@ -27,8 +27,6 @@ from balog.singer.batch.files import read_rows
 
 BEGIN, END, ABORT = "BATCH BEGIN", "BATCH END", "BATCH ABORT"
 """The marks around the rows of a rewritten BATCH, which the writer removes. BEGIN's line is the BATCH."""
-
-_HINT = "mend the tap, or give the broker a quarantine"
 
 
 class _HasRules(Protocol):
@@ -181,9 +179,7 @@ class BatchReader(Editor):
             PipeError: there is no quarantine for it.
         """
         whose = "a BATCH" if stream == "?" else f"a BATCH of stream {stream!r}"
-        if self._quarantine is None:
-            raise PipeError(f"{whose} {reason}; {_HINT}")
-        self._quarantine.put(f"{whose} {reason}", without_credentials(line))
+        refuse(self._quarantine, f"{whose} {reason}", without_credentials(line))
         return ()
 
 

@@ -13,7 +13,7 @@ from balog.broker.batches.config import BatchConfig
 from balog.broker.batches.output_file import Location, NewFile
 from balog.broker.batches.reader import ABORT, BEGIN, END, stream_of
 from balog.broker.editor import Line, PipeError
-from balog.broker.quarantine import Quarantine
+from balog.broker.quarantine import Quarantine, refuse
 from balog.common.errors import BalogError
 from balog.common.storage import StorageError
 from balog.singer.batch.columns import Shape
@@ -235,7 +235,7 @@ class BatchWriter:
             else:
                 raise BatchError("has a row that no file can hold")
         except BatchError as error:
-            self._refuse(stream, str(error), line)
+            refuse(self._quarantine, f"a RECORD of stream {stream!r} does not go into a file: {error}", line)
         except (OSError, StorageError) as error:
             raise self._failed(stream, error) from None
         except BalogError as error:
@@ -293,12 +293,6 @@ class BatchWriter:
             time_extracted=open.time_extracted,
         )
         return write_batch(batch, like.dialect)
-
-    def _refuse(self, stream: str, reason: str, line: bytes) -> None:
-        text = f"a RECORD of stream {stream!r} does not go into a file: {reason}"
-        if self._quarantine is None:
-            raise PipeError(f"{text}; mend the tap, or give the broker a quarantine")
-        self._quarantine.put(text, line)
 
     def _failed(self, stream: str, error: Exception) -> PipeError:
         reason = getattr(error, "strerror", None) or error

@@ -112,6 +112,14 @@ def utc(when: datetime) -> str:
     return when.astimezone(timezone.utc).strftime("%Y-%m-%d %H:%M:%SZ")
 
 
+def age(when: datetime) -> str:
+    """Return how long ago a time was, such as ``3 hours ago``."""
+    seconds = max(0.0, (datetime.now(timezone.utc) - when).total_seconds())
+    steps = ((86_400, "days"), (3600, "hours"), (60, "minutes"))
+    step, unit = next(((step, unit) for step, unit in steps if seconds >= 2 * step), (1, "seconds"))
+    return f"{seconds // step:.0f} {unit} ago"
+
+
 def user_at_host() -> str:
     """Return who runs the command, such as ``ana@host``, for records of who did what."""
     try:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from click import option
 
 from balog.cli.shared.options import bundle
-from balog.common.errors import BalogError, MissingExtraError
+from balog.common.errors import BalogError, ConfigError, MissingExtraError
 
 if TYPE_CHECKING:
     from pyspark.errors import PySparkException
@@ -104,6 +104,19 @@ def spark_packages(command: str) -> Iterator[None]:
         yield
     except ImportError:
         raise MissingExtraError(command, "spark") from None
+
+
+def check_tables(location: str) -> None:
+    """Check that there are tables at a location.
+
+    Raises:
+        ConfigError: it is no location of tables, or there are none.
+    """
+    from balog.analytics.tables.catalogs.location import check_location, is_tables
+
+    check_location(location)
+    if not is_tables(location):
+        raise ConfigError("there are no tables; make some: balog load SOURCE --tables PLACE", location)
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from contextlib import ExitStack, closing
@@ -14,6 +13,7 @@ from click.core import ParameterSource
 
 from balog.broker.config import BrokerConfig
 from balog.broker.config_check import complete_errors
+from balog.broker.messages.descriptors import let_go
 from balog.cli.shared import options
 from balog.cli.shared.engines import EngineOptions, set_up_logging, summary
 from balog.cli.shared.output import exit_if_invalid, reporter
@@ -224,7 +224,7 @@ def _watch_topics(parts: _Parts, store: WatchStore, lease: RedisWatchStore | Non
             if sys.exc_info()[0] is None or engine.counts.received:
                 _report(summary(engine.counts))
     if lines.is_closed:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or Python complains when it flushes at its end
+        let_go(1)  # or Python complains when it flushes at its end
         raise BalogError("standard output was closed; the next start sends the alerts that were not written")
     return renewal is not None and renewal.is_lost
 

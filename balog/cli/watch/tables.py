@@ -9,7 +9,7 @@ from importlib.util import find_spec
 
 import click
 
-from balog.cli.shared.spark import SparkPlace, spark_packages
+from balog.cli.shared.spark import SparkPlace, check_tables, spark_packages
 from balog.common.errors import ConfigError, MissingExtraError
 from balog.watch.history.backtest import EventSelection
 
@@ -37,11 +37,9 @@ def stored_rows(
     if engine != "spark" and find_spec("duckdb") is None and (engine == "duckdb" or find_spec("pyspark") is None):
         raise MissingExtraError("balog watch --tables", "embedded")
     from balog.analytics.querying.stored_events import events_query
-    from balog.analytics.tables.catalogs.location import CATALOGS, check_location, is_tables
+    from balog.analytics.tables.catalogs.location import CATALOGS
 
-    check_location(location)
-    if not is_tables(location):
-        raise ConfigError("there are no tables; make some: balog load SOURCE --tables PLACE", location)
+    check_tables(location)
     query = events_query(selection.types, since, until, errors=selection.errors)
     elsewhere = spark_place.master or spark_place.remote or location.startswith(CATALOGS)
     if engine == "duckdb" and elsewhere:

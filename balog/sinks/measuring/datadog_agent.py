@@ -13,13 +13,14 @@ from msgspec.structs import replace
 
 from balog.common.errors import MissingExtraError
 from balog.common.local_path import local_path
+from balog.common.token_bucket import TokenBucket
 from balog.sinks.base import SinkError
 from balog.sinks.measuring.datadog_json import clean_name, tag_list
 from balog.sinks.measuring.measures import Measure
-from balog.sinks.statsd import datagram_limit
 
 _DATAGRAM, _UNIX_DATAGRAM = 1432, 8192
 _RATE = 2000.0  # datagrams a second; an agent may drop what comes faster
+_BURST = 20.0
 
 
 class Agent(Struct, forbid_unknown_fields=True, kw_only=True):
@@ -116,7 +117,7 @@ def _client(agent: Agent) -> Any:
     # Without a handler, its warning about each packet would go to stderr.
     logging.getLogger("datadog.dogstatsd").addHandler(logging.NullHandler())
 
-    limit = datagram_limit(_RATE)
+    limit = TokenBucket(_RATE, _BURST)
 
     class Client(DogStatsd):
         """See ``_client``.
