@@ -53,14 +53,14 @@ def measure_complexity(document: dict[str, Any], where: str = "") -> Complexity:
         )
     check_patterns(document, where)
     try:
-        size, branches, place_ns, byte_ns = _Walk(document).count(document)
+        complexity = _Walk(document).count(document)
     except RecursionError:
         raise InvalidSchemaError("its references lead through too many others", where) from None
-    if size > MAX_UNFOLDED:
+    if complexity.size > MAX_UNFOLDED:
         raise InvalidSchemaError(
             f"unfolds to more than {MAX_UNFOLDED} checks; let fewer alternatives refer to alternatives", where
         )
-    return Complexity(size, branches, place_ns, byte_ns)
+    return complexity
 
 
 def _refers_to_itself(document: Any) -> bool:
@@ -109,22 +109,21 @@ def _children(node: Any) -> Iterator[Any]:
         yield from node
 
 
-Cost = tuple[int, int, float, float]
-"""Number of paths, ways back to an enclosing subschema, nanoseconds for each value and for each byte of text."""
+_NOTHING = Complexity(0, 0, 0, 0)
 
 
 class _Walk:
     def __init__(self, document: Any) -> None:
         self._document = document
-        self._known: dict[int, Cost] = {}
+        self._known: dict[int, Complexity] = {}
         self._open: set[int] = set()
 
-    def count(self, node: Any) -> Cost:
+    def count(self, node: Any) -> Complexity:
         """Count the paths to the objects below a node, and add up their cost."""
         if not isinstance(node, (dict, list)):
-            return 0, 0, 0, 0
+            return _NOTHING
         if id(node) in self._open:
-            return 0, 1, 0, 0
+            return _NOTHING._replace(branches=1)
         if id(node) in self._known:
             return self._known[id(node)]
         self._open.add(id(node))
@@ -138,23 +137,22 @@ class _Walk:
                 for name, child in node.items() if name not in ("$defs", "definitions")
             ]  # fmt: skip
         self._open.remove(id(node))
-        sums = [sum(numbers) for numbers in zip(*parts)] or [0, 0, 0, 0]
-        self._known[id(node)] = cost = int(sums[0]), int(sums[1]), sums[2], sums[3]
+        self._known[id(node)] = cost = Complexity._make(map(sum, zip(_NOTHING, *parts)))
         return cost
 
-    def _members(self, properties: dict[str, Any]) -> Cost:
+    def _members(self, properties: dict[str, Any]) -> Complexity:
         """Count the paths into all properties. A value belongs to one of them, so the costs do not add up."""
-        parts = [self.count(child) for child in properties.values()] or [(0, 0, 0, 0)]
-        size, *most = sum(part[0] for part in parts), *(max(part[index] for part in parts) for index in (1, 2, 3))
-        return size + 1, int(most[0]), most[1], most[2]
+        parts = [_NOTHING, *(self.count(child) for child in properties.values())]
+        worst = Complexity._make(map(max, zip(*parts)))
+        return worst._replace(size=sum(part.size for part in parts) + 1)
 
-    def _follow(self, node: dict[str, Any]) -> Cost:
+    def _follow(self, node: dict[str, Any]) -> Complexity:
         reference = node.get("$ref")
         target = resolve(self._document, reference)
-        size, ways, value_ns, text = self.count(target)
+        cost = self.count(target)
         if any(name in node for name in _ELSEWHERE) or (isinstance(reference, str) and target is None):
-            ways += 1  # resolved by an anchor or at run time: it may lead anywhere
-        return size, ways, value_ns, text
+            return cost._replace(branches=cost.branches + 1)  # by an anchor or at run time: it may lead anywhere
+        return cost
 
 
 _NODE_NS = 150.0
@@ -163,7 +161,7 @@ _DIVISION_NS = 20_000.0  # multipleOf is exact
 _TEXT_NS = 100.0  # a byte, of a format
 
 
-def _own_cost(node: dict[str, Any]) -> Cost:
+def _own_cost(node: dict[str, Any]) -> Complexity:
     """Return an upper estimate of a subschema's own cost, on slow machines, with the time to describe errors."""
     value_ns, text = _NODE_NS, 0.0
     for name in ("enum", "required", "const", "dependentRequired"):
@@ -175,4 +173,4 @@ def _own_cost(node: dict[str, Any]) -> Cost:
     for pattern in own_patterns(node):
         value_ns += _NODE_NS
         text += byte_ns(pattern)
-    return 1, 0, value_ns, text
+    return Complexity(1, 0, value_ns, text)

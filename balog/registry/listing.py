@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from balog.common.errors import BalogError
 from balog.common.storage import StorageError
-from balog.common.text import nearest, printable
+from balog.common.text import printable, suggest
 from balog.registry.names import latest, order
 from balog.registry.schema import InvalidSchemaError, PayloadValidator, Schema
 from balog.registry.store import Listing, PackagedStore, SchemaStore, StoredVersion
@@ -21,9 +21,7 @@ class UnknownTypeError(BalogError):
     """The registry has no such type; the message has the type that was probably meant, or the known ones."""
 
     def __init__(self, type: str, known: list[str]) -> None:
-        meant = nearest(type, known)
-        what = f"did you mean {meant!r}?" if meant else f"there are {_listed_names(known) or 'none'}"
-        super().__init__(f"the registry knows no type {quoted(type)}; {what}")
+        super().__init__(f"the registry knows no type {quoted(type)}{suggest(type, known, _MOST_LISTED)}")
         self.type, self.known = type, known
 
 
@@ -31,9 +29,9 @@ class UnknownVersionError(BalogError):
     """The type has no such version; the message lists the known versions."""
 
     def __init__(self, type: str, version: str, known: list[str]) -> None:
-        super().__init__(
-            f"the registry has no version {quoted(version)} of {type}; there are {_listed_names(known[::-1])}"
-        )
+        more = f" and {len(known) - _MOST_LISTED} more" if len(known) > _MOST_LISTED else ""
+        listed = ", ".join(known[::-1][:_MOST_LISTED])
+        super().__init__(f"the registry has no version {quoted(version)} of {type}; there are {listed}{more}")
         self.type, self.version = type, version
 
 
@@ -170,9 +168,3 @@ class VersionListing:
 def quoted(name: str) -> str:
     """Return a name in quotes, in at most 100 printable characters."""
     return f"'{printable(name[:100])}'"
-
-
-def _listed_names(names: list[str]) -> str:
-    return ", ".join(names[:_MOST_LISTED]) + (
-        f" and {len(names) - _MOST_LISTED} more" if len(names) > _MOST_LISTED else ""
-    )

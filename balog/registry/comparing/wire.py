@@ -38,11 +38,10 @@ def compare_wire(old: Schema, new: Schema, mode: Mode) -> list[CompatibilityFind
     """
     old_message = compile_proto(old.source, old.message, f"{old.type}/{old.version}")
     new_message = compile_proto(new.source, new.message, f"{new.type}/{new.version}")
-    direction = mode.removesuffix("_transitive")
     findings: list[CompatibilityFinding] = []
-    if direction in ("backward", "full"):
+    if mode.startswith(("backward", "full")):
         findings += _Direction(old_message, new_message, "the new version").findings()
-    if direction in ("forward", "full"):
+    if mode.startswith(("forward", "full")):
         findings += _Direction(new_message, old_message, "the old version").findings()
     findings += _history(old_message, new_message)
     return list({(finding.layer, finding.path, finding.reason): finding for finding in findings}.values())

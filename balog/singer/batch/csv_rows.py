@@ -228,10 +228,6 @@ def _number(text: str) -> bytes | None:
         return None
 
 
-def _boolean(text: str) -> bytes | None:
-    return _BOOLEANS.get(text.lower())
-
-
 def _nested(text: str) -> bytes | None:
     if text.lstrip()[:1] not in ("{", "["):
         return None
@@ -245,7 +241,7 @@ def _nested(text: str) -> bytes | None:
 _PARSERS: dict[str, Callable[[str], bytes | None]] = {
     "integer": _integer,
     "number": _number,
-    "boolean": _boolean,
+    "boolean": lambda text: _BOOLEANS.get(text.lower()),
     "object": _nested,
     "array": _nested,
 }

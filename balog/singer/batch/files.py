@@ -6,11 +6,11 @@ import tempfile
 from collections.abc import Iterator
 from typing import IO, Any
 
+from balog.common.errors import MissingExtraError
 from balog.singer.batch.columns import Shape
 from balog.singer.batch.compression import Limits, decompress
 from balog.singer.batch.csv_rows import CsvOptions, CsvWriter, csv_options, read_csv
 from balog.singer.batch.dialects import BatchError, BatchManifest
-from balog.singer.batch.parquet_rows import ParquetWriter, read_parquet
 from balog.singer.batch.rows import JsonlWriter, RowWriter, read_jsonl
 
 FORMATS = ("jsonl", "csv", "parquet")
@@ -49,6 +49,7 @@ def _parquet(file: IO[bytes], schema: Any, limits: Limits) -> Iterator[bytes]:
 
     What a message says of a Parquet file's compression is that of the pages inside, which the file itself knows.
     """
+    read_parquet = _parquet_rows().read_parquet
     if file.seekable():
         yield from read_parquet(file, schema, limits)
         return
@@ -56,6 +57,14 @@ def _parquet(file: IO[bytes], schema: Any, limits: Limits) -> Iterator[bytes]:
         for block in decompress(file, None, limits):
             copy.write(block)
         yield from read_parquet(copy, schema, limits)
+
+
+def _parquet_rows() -> Any:
+    try:
+        from balog.singer.batch import parquet_rows
+    except ImportError:
+        raise MissingExtraError("a BATCH in Parquet", "parquet") from None
+    return parquet_rows
 
 
 def suffix(format: str, compression: str) -> str:
@@ -70,5 +79,5 @@ def writer(file: IO[bytes], format: str, compression: str, options: CsvOptions, 
         MissingExtraError: a package that the format or compression needs is not installed.
     """
     if format == "parquet":
-        return ParquetWriter(file, compression, shape)
+        return _parquet_rows().ParquetWriter(file, compression, shape)  # type: ignore[no-any-return]
     return CsvWriter(file, compression, options, shape) if format == "csv" else JsonlWriter(file, compression)

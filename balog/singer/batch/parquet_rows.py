@@ -7,8 +7,9 @@ from decimal import Decimal
 from typing import IO, Any
 
 import msgspec
+import pyarrow
+from pyarrow import parquet
 
-from balog.common.errors import MissingExtraError
 from balog.singer.batch.columns import Shape, columns_of
 from balog.singer.batch.compression import Limits
 from balog.singer.batch.dialects import BatchError
@@ -35,9 +36,7 @@ def read_parquet(file: IO[bytes], schema: Any, limits: Limits) -> Iterator[bytes
 
     Raises:
         BatchError: it is no Parquet file, is cut off or damaged, or holds too much.
-        MissingExtraError: pyarrow is not installed.
     """
-    pyarrow, parquet = _pyarrow()
     try:
         reader = parquet.ParquetFile(
             file,
@@ -95,7 +94,6 @@ class ParquetWriter(RowWriter):
 
     def __init__(self, file: IO[bytes], compression: str, shape: Shape) -> None:
         super().__init__(file)
-        self._pyarrow, self._parquet = _pyarrow()
         self._compression = compression
         self._shape = shape
         self._kinds: dict[str, ParquetType] = {}
@@ -146,13 +144,13 @@ class ParquetWriter(RowWriter):
         self._kinds = {
             name: parquet_type_of(column, self._shape.widened.get(name)) for name, column in self._shape.columns.items()
         }
-        self._schema = self._pyarrow.schema([field_of(name, kind) for name, kind in self._kinds.items()])
+        self._schema = pyarrow.schema([field_of(name, kind) for name, kind in self._kinds.items()])
 
     def _collect(self) -> None:
         """Convert the rows to Arrow data, which takes a tenth of their memory."""
         if not self._held:
             return
-        batch = self._pyarrow.RecordBatch.from_pylist(self._held, self._schema)
+        batch = pyarrow.RecordBatch.from_pylist(self._held, self._schema)
         self._batches.append(batch)
         self._batch_bytes += batch.nbytes
         self._held, self._held_bytes = [], 0
@@ -164,12 +162,12 @@ class ParquetWriter(RowWriter):
             return
         if self._writer is None:
             self._open()
-        self._writer.write_table(self._pyarrow.Table.from_batches(self._batches, self._schema))
+        self._writer.write_table(pyarrow.Table.from_batches(self._batches, self._schema))
         self._batches, self._batch_bytes = [], 0
 
     def _open(self) -> None:
-        self._writer = self._parquet.ParquetWriter(
-            self._pyarrow.PythonFile(self._file, mode="w"), self._schema, compression=self._compression
+        self._writer = parquet.ParquetWriter(
+            pyarrow.PythonFile(self._file, mode="w"), self._schema, compression=self._compression
         )
 
 
@@ -186,12 +184,3 @@ def _values_in(row: bytes) -> dict[str, Any]:
     except (RecursionError, UnicodeEncodeError):
         raise BatchError("a row is not JSON that Parquet can hold") from None
     return values
-
-
-def _pyarrow() -> tuple[Any, Any]:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise MissingExtraError("a BATCH in Parquet", "parquet") from None
-    return pyarrow, pyarrow.parquet

@@ -14,6 +14,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 import msgspec
+import pyarrow
 
 from balog.singer.batch.columns import Column, column_of
 
@@ -46,8 +47,6 @@ class ParquetType(NamedTuple):
 
 def parquet_type_of(column: Column, widened: str | None, depth: int = 0) -> ParquetType:
     """Return the type of a column; ``widened`` is ``text`` or ``json`` after a value did not fit."""
-    import pyarrow
-
     if widened == "text":
         return text_kind()
     if widened == "json" or column.type is None or depth > _MAX_DEPTH:
@@ -70,14 +69,10 @@ def parquet_type_of(column: Column, widened: str | None, depth: int = 0) -> Parq
 
 def text_kind() -> ParquetType:
     """Return the type of plain text."""
-    import pyarrow
-
     return ParquetType(pyarrow.string(), _text)
 
 
 def _string_kind(schema: Mapping[str, Any]) -> ParquetType:
-    import pyarrow
-
     format = schema.get("format")
     if format == "date-time":
         return ParquetType(pyarrow.timestamp("us", "UTC"), _timestamp)
@@ -92,8 +87,6 @@ def _string_kind(schema: Mapping[str, Any]) -> ParquetType:
 
 
 def _struct_kind(schema: Mapping[str, Any], depth: int) -> ParquetType | None:
-    import pyarrow
-
     properties = schema.get("properties")
     if not isinstance(properties, dict) or not properties:
         return None
@@ -108,8 +101,6 @@ def _struct_kind(schema: Mapping[str, Any], depth: int) -> ParquetType | None:
 
 
 def _list_kind(schema: Mapping[str, Any], depth: int) -> ParquetType | None:
-    import pyarrow
-
     items = schema.get("items")
     if not isinstance(items, dict):
         return None
@@ -125,8 +116,6 @@ def _list_kind(schema: Mapping[str, Any], depth: int) -> ParquetType | None:
 
 def field_of(name: str, kind: ParquetType) -> Any:
     """Return the Arrow field of a column, marked if its text is JSON."""
-    import pyarrow
-
     return pyarrow.field(name, kind.type, metadata=JSON_MARK if kind.is_json else None)
 
 

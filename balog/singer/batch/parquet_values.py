@@ -8,7 +8,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import msgspec
+import pyarrow
 from msgspec import Raw
+from pyarrow import compute, types
 
 from balog.singer.batch.columns import Column, column_of, columns_of
 from balog.singer.batch.dialects import BatchError
@@ -45,9 +47,6 @@ def values_of(array: Any, described: Describe) -> list[Any]:
     Raises:
         BatchError: a type without a JSON form, or a value that does not match its column.
     """
-    import pyarrow
-    from pyarrow import types
-
     type = array.type
     if isinstance(type, pyarrow.BaseExtensionType):
         array, type = array.storage, array.storage.type
@@ -64,9 +63,6 @@ def values_of(array: Any, described: Describe) -> list[Any]:
 
 
 def _plain(array: Any, type: Any, described: Describe) -> list[Any]:
-    import pyarrow
-    from pyarrow import types
-
     as_it_is = (types.is_boolean, types.is_integer, types.is_null, types.is_string, types.is_large_string)
     make: Callable[[Any], Any] | None = None
     if types.is_floating(type):
@@ -102,13 +98,11 @@ def _structs(array: Any, described: Describe) -> list[Any]:
 
 
 def _lists(array: Any, described: Describe) -> list[Any]:
-    import pyarrow.compute
-
     field = array.type.value_field
     items = described.column.schema.get("items") if described.column else None
     values = values_of(array.flatten(), Describe(described.name, field.type, is_json(field), column_of(items)))
     lists, start = [], 0
-    for length in pyarrow.compute.list_value_length(array).to_pylist():
+    for length in compute.list_value_length(array).to_pylist():
         lists.append(None if length is None else values[start : start + length])
         start += length or 0
     return lists
@@ -129,9 +123,6 @@ def _finite(value: float) -> float | None:
 
 def _times(array: Any, type: Any) -> list[str | None]:
     """Return timestamps, dates or times as text of RFC 3339, without a fraction of zeros."""
-    import pyarrow
-    from pyarrow import compute, types
-
     if types.is_timestamp(type):
         array = array.cast(pyarrow.timestamp(type.unit))  # in UTC, if it has a zone
     elif types.is_date(type):
