@@ -8,14 +8,7 @@ from typing import Any, TypeAlias
 from msgspec import field
 
 from balog.common.errors import BalogError, ConfigError
-from balog.tap.catalog.entry import (
-    Catalog,
-    CatalogEntry,
-    Metadata,
-    keys_of,
-    paths_of,
-    properties_of,
-)
+from balog.tap.catalog.entry import Catalog, CatalogEntry, Metadata, keys_of, paths_of, properties_of
 from balog.tap.errors import SyncError, TapError
 
 AnyStream: TypeAlias = Any

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from msgspec import Struct, field
 
@@ -15,14 +15,7 @@ Breadcrumb = tuple[str, ...]
 Metadata = dict[Breadcrumb, dict[str, Any]]
 
 
-class Keyed(Protocol):
-    """A stream or a catalog entry."""
-
-    key_properties: list[str]
-    replication_key: str | None
-
-
-def keys_of(stream: Keyed) -> list[str]:
+def keys_of(stream: Any) -> list[str]:
     """Return the key properties and the replication key, which are in every record."""
     return [*stream.key_properties, *([stream.replication_key] if stream.replication_key else [])]
 

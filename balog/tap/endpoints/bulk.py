@@ -24,7 +24,7 @@ from balog.tap.endpoints.templates import OWN, Values, names_in
 from balog.tap.errors import SourceError, TapError
 from balog.tap.http.client import Client
 from balog.tap.http.downloads import download
-from balog.tap.json_schema.keywords import types_of
+from balog.tap.json_schema.keywords import is_number, types_of
 from balog.tap.paging.pages import Page
 from balog.tap.patterns.file_formats import FORMATS, BadRow, ReadOptions, read_rows
 
@@ -42,12 +42,8 @@ def _is_words(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and bool(value) and all(isinstance(word, str) and word for word in value)
 
 
-def _is_seconds(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < float("inf")
-
-
 _WORDS = (_is_words, "a tuple of texts")
-_SECONDS = (_is_seconds, "seconds, more than 0")
+_SECONDS = (lambda value: is_number(value) and 0 < value < float("inf"), "seconds, more than 0")
 
 
 class BulkStream(EndpointStream):

@@ -10,28 +10,12 @@ from typing import TYPE_CHECKING
 from balog.common.lazy_exports import deferred
 from balog.tap.schema.flattening import flatten
 from balog.tap.schema.references import resolve
-from balog.tap.schema.sources import (
-    SchemaSource,
-    generated,
-    json_file,
-    json_folder,
-    schema_of,
-)
+from balog.tap.schema.sources import SchemaSource, generated, json_file, json_folder, schema_of
 from balog.tap.schema.validity import check
 
 if TYPE_CHECKING:
     from balog.tap.schema.inference import infer
 
-__all__ = [
-    "SchemaSource",
-    "check",
-    "flatten",
-    "generated",
-    "infer",
-    "json_file",
-    "json_folder",
-    "resolve",
-    "schema_of",
-]
+__all__ = ["SchemaSource", "check", "flatten", "generated", "infer", "json_file", "json_folder", "resolve", "schema_of"]
 
 __getattr__ = deferred(globals(), {"infer": "balog.tap.schema.inference"})

@@ -8,6 +8,7 @@ from typing import Any
 
 from balog.common.text import nearest, suggest
 from balog.tap.errors import TapError
+from balog.tap.json_schema.keywords import is_number
 
 
 def _is_text(value: Any) -> bool:
@@ -16,10 +17,6 @@ def _is_text(value: Any) -> bool:
 
 def _is_key(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and all(map(_is_text, value)) and len(set(value)) == len(value)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < float("inf")
 
 
 def _is_metadata(value: Any) -> bool:
@@ -64,7 +61,7 @@ SETTINGS: Checks = {
     "has_log": BOOL,
     "is_sorted": BOOL,
     "key_properties": _NAMES,
-    "lookback": (_is_number, "seconds or a number, not below 0"),
+    "lookback": (lambda value: is_number(value) and 0 <= value < float("inf"), "seconds or a number, not below 0"),
     "metadata": (_is_metadata, "a dict of dicts by breadcrumb, a tuple of texts"),
     "parent": _STREAM,
     "policy": _one_of("coerce", "fail", "quarantine"),

@@ -248,7 +248,7 @@ def declare(
     """Return a decorator that makes a stream for each name and adds it to ``family``.
 
     A function under one name becomes its ``Stream``, which can still be called; otherwise the decorated object stays
-    what it is. Of a subclass of ``Stream`` one object is made for each name, which is its ``self.name``.
+    what it is. For a subclass of ``Stream``, one object is made for each name, which is its ``self.name``.
 
     Raises:
         TapError: a name is taken, or a setting is invalid.
