@@ -11,7 +11,6 @@ import threading
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime, timezone
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,7 @@ import sqlglot
 from sqlglot import exp
 
 from balog.analytics.closed_duckdb import open_closed
-from balog.analytics.engine import Frames, Parameters, Row
+from balog.analytics.engine import Frames, Parameters, Row, rows_of
 from balog.analytics.sketches import merge_sketches, quantile_of
 
 if TYPE_CHECKING:
@@ -109,14 +108,8 @@ class DuckDBEngine:
 
     def fetch(self, table: str) -> list[Row]:
         """Return the rows of a table."""
-        import pyarrow as pa
-
         with self._lock:
-            arrow_table: pa.Table = self.connection.sql(f"FROM {table}").to_arrow_table()
-        # DuckDB and pyarrow would look for a package with time zones, if only for UTC
-        schema = pa.schema([pa.field(field.name, _without_zone(field.type)) for field in arrow_table.schema])
-        rows: list[Row] = _in_utc(arrow_table.cast(schema).to_pylist())
-        return rows
+            return rows_of(self.connection.sql(f"FROM {table}").to_arrow_table())
 
     def _new_name(self) -> str:
         self._tables += 1
@@ -163,26 +156,6 @@ def _spark_type(kind: Any) -> str:
         return f"struct<{','.join(f'{name}:{_spark_type(inner)}' for name, inner in kind.children)}>"
     name = str(kind).lower()
     return _TYPES.get(name, name)
-
-
-def _without_zone(kind: pa.DataType) -> pa.DataType:
-    import pyarrow as pa
-
-    if pa.types.is_timestamp(kind):
-        return pa.timestamp(kind.unit)
-    if pa.types.is_struct(kind):
-        return pa.struct([pa.field(field.name, _without_zone(field.type)) for field in kind])
-    return pa.list_(_without_zone(kind.value_type)) if pa.types.is_list(kind) else kind
-
-
-def _in_utc(value: Any) -> Any:
-    if isinstance(value, datetime):
-        return value.replace(tzinfo=timezone.utc)
-    if isinstance(value, dict):
-        return {name: _in_utc(inner) for name, inner in value.items()}
-    if isinstance(value, list):
-        return [_in_utc(inner) for inner in value]
-    return value
 
 
 @lru_cache(maxsize=256)

@@ -13,7 +13,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from datetime import datetime, timedelta, timezone
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
@@ -73,3 +76,33 @@ class QueryEngine(Protocol):
 def micros(moment: datetime | None) -> int | None:
     """Return a time as microseconds since 1970, the form in which questions take it."""
     return None if moment is None else (moment - EPOCH) // timedelta(microseconds=1)
+
+
+def rows_of(table: pa.Table) -> list[Row]:
+    """Return the rows of an Arrow table; structs are dictionaries, and times are in UTC."""
+    import pyarrow as pa
+
+    # pyarrow would look for a package with time zones, if only for UTC
+    schema = pa.schema([pa.field(field.name, _without_zone(field.type)) for field in table.schema])
+    rows: list[Row] = _in_utc(table.cast(schema).to_pylist())
+    return rows
+
+
+def _without_zone(kind: pa.DataType) -> pa.DataType:
+    import pyarrow as pa
+
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp(kind.unit)
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(field.name, _without_zone(field.type)) for field in kind])
+    return pa.list_(_without_zone(kind.value_type)) if pa.types.is_list(kind) else kind
+
+
+def _in_utc(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.replace(tzinfo=timezone.utc)
+    if isinstance(value, dict):
+        return {name: _in_utc(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_in_utc(inner) for inner in value]
+    return value

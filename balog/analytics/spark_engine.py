@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import timedelta
 from threading import Lock
 
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as f
-from pyspark.sql import types as t
+from pyspark.sql import DataFrame, SparkSession
 
-from balog.analytics.engine import EPOCH, Frames, Parameters, Row
+from balog.analytics.engine import Frames, Parameters, Row, rows_of
 
 _FEW = 50_000  # rows of a rollup
 _SMALL = {
@@ -68,10 +65,8 @@ class SparkResult:
         return [kind for _, kind in self.frame.dtypes]
 
     def rows(self) -> list[Row]:
-        """Compute the answer; times are fetched as microseconds, because Spark would convert them to local time."""
-        schema = self.frame.schema
-        fetched = self.frame.select(*(_in_micros(f.col(f"`{field.name}`"), field) for field in schema))
-        return [_with_times(row.asDict(recursive=True), schema) for row in fetched.collect()]
+        """Compute the answer."""
+        return rows_of(self.frame.toArrow())
 
 
 @contextmanager
@@ -88,24 +83,3 @@ def spark_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator
                 spark.conf.unset(name)
             else:
                 spark.conf.set(name, old)
-
-
-def _in_micros(column: Column, field: t.StructField) -> Column:
-    if isinstance(field.dataType, t.TimestampType):
-        return f.unix_micros(column).alias(field.name)
-    if isinstance(field.dataType, t.StructType):
-        inner = (_in_micros(column.getField(member.name), member) for member in field.dataType)
-        return f.when(column.isNotNull(), f.struct(*inner)).alias(field.name)
-    return column
-
-
-def _with_times(row: Row, schema: t.StructType) -> Row:
-    for field in schema:
-        value = row[field.name]
-        if value is None:
-            continue
-        if isinstance(field.dataType, t.TimestampType):
-            row[field.name] = EPOCH + timedelta(microseconds=value)
-        elif isinstance(field.dataType, t.StructType):
-            _with_times(value, field.dataType)
-    return row

@@ -93,7 +93,7 @@ class TopicWatch(StepThread):
             seconds: the most to wait, for another consumer that lives and has the same group.
         """
         end, is_reported = time.monotonic() + seconds, False
-        while (held := sum(map(self._held_in, self._names))) and time.monotonic() < end:
+        while (held := self._held()) and time.monotonic() < end:
             if not is_reported:
                 events = counted(held, "event", "are", f"{held:,}")
                 self._say(f"{events} leased to a watcher that died; waiting until they come again")
@@ -136,9 +136,9 @@ class TopicWatch(StepThread):
         state = self._state(name, self._group)
         return 0 if state is None else state.pending
 
-    def _held_in(self, name: str) -> int:
-        state = self._state(name, self._group)
-        return 0 if state is None else state.in_flight
+    def _held(self) -> int:
+        states = (self._state(name, self._group) for name in self._names)
+        return sum(state.in_flight for state in states if state is not None)
 
     def _lags(self, now: float) -> list[LagObserved]:
         """Return the lag of each group that a monitor names, at the later of a time and the evaluation's clock."""

@@ -39,6 +39,9 @@ class Watcher:
         targets: get the alerts, by a name under which the store keeps what each has.
         clock: the time for deadlines.
 
+    Attributes:
+        evaluation: the state of the series; its clock is 0 before the first event or tick.
+
     Raises:
         TopicError: the store cannot be read.
     """
@@ -59,13 +62,8 @@ class Watcher:
         self._reached: dict[str, int] = dict.fromkeys(targets, 0)
         self._is_stale = False
         self._has_unsent = True
-        self._evaluation = self._load()
+        self.evaluation = self._load()
         self.flush()
-
-    @property
-    def evaluation(self) -> Evaluation:
-        """The state of the series; its clock is 0 before the first event or tick."""
-        return self._evaluation
 
     def handle(self, events: Sequence[Event]) -> None:
         """Evaluate events that have arrived, and commit. When this returns, they may be acknowledged.
@@ -154,12 +152,12 @@ class Watcher:
     def _current(self) -> Evaluation:
         """Return the evaluation, as it is stored if the last commit failed."""
         if self._is_stale:
-            self._evaluation = self._load()
+            self.evaluation = self._load()
             self._is_stale = False
-        return self._evaluation
+        return self.evaluation
 
     def _commit(self, alerts: Sequence[TimedAlert], handled: Sequence[str]) -> None:
-        evaluation = self._evaluation
+        evaluation = self.evaluation
         if not (alerts or handled or evaluation.changed):
             return
         series = evaluation.series

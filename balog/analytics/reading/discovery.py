@@ -78,12 +78,7 @@ def _local_files(path: str, is_growing: bool) -> Iterator[SourceFile]:
         if not matches and not is_growing:
             raise ConfigError("no file matches; check the pattern", path)
         for match in matches:
-            if os.path.isdir(match):
-                yield from _folder_files(match)
-            elif os.path.isfile(match):
-                yield _file(match)
-            elif os.path.islink(match):  # a broken symbolic link: the reader reports it
-                yield SourceFile(match, 0)
+            yield from _folder_files(match) if os.path.isdir(match) else _listed(match)
     else:
         raise ConfigError(
             "no such file or folder; give an archive's folder, a .jsonl or .jsonl.gz file, or a glob", path
@@ -98,32 +93,28 @@ def _file(path: str) -> SourceFile:
 
 
 def _folder_files(folder: str) -> Iterator[SourceFile]:
-    folders = [folder]
-    while folders:
-        here = folders.pop()
-        try:
-            with os.scandir(here) as entries:
-                for entry in entries:
-                    if _is_hidden(entry.name):
-                        continue
-                    if entry.is_dir():
-                        if not entry.is_symlink():
-                            folders.append(entry.path)
-                    elif entry.name.endswith(ENDINGS) and (entry.is_file() or entry.is_symlink()):
-                        yield _list_one(entry)
-        except FileNotFoundError:
-            if here == folder:
-                raise ConfigError("no such file or folder", here) from None
-        except OSError as error:
-            raise ConfigError(f"can't be listed: {error.strerror or error}; check its owner and mode", here) from None
+    def refuse(error: OSError) -> None:
+        if not isinstance(error, FileNotFoundError):
+            reason = f"can't be listed: {error.strerror or error}; check its owner and mode"
+            raise ConfigError(reason, error.filename) from None
+        if error.filename == folder:
+            raise ConfigError("no such file or folder", folder) from None
+
+    for here, folders, names in os.walk(folder, onerror=refuse):
+        folders[:] = [name for name in folders if not _is_hidden(name)]
+        for name in names:
+            if name.endswith(ENDINGS) and not _is_hidden(name):
+                yield from _listed(os.path.join(here, name))
 
 
-def _list_one(entry: os.DirEntry[str]) -> SourceFile:
+def _listed(path: str) -> Iterator[SourceFile]:
+    """Yield a file that was listed; a pipe is none."""
     try:
-        about = entry.stat()
+        yield _file(path)
     except OSError:  # it vanished, or is a broken symbolic link: the reader reports it
-        return SourceFile(entry.path, 0)
-    return SourceFile(entry.path, about.st_size, about.st_mtime)
+        yield SourceFile(path, 0)
+    except ConfigError:
+        pass
 
 
 def _store_files(url: str, storages: StoragePool, is_growing: bool) -> Iterator[SourceFile]:
