@@ -120,6 +120,9 @@ def _bind_async_generator(function: Callable[..., Any], values: dict[str, Any]) 
     return call
 
 
+TRACE = "opentelemetry.trace"
+"""The module whose spans are looked for once a program has imported it."""
+
 bound_values = _bound.get
 """Return the keys that ``bound`` adds in the current context. The dict never changes: each block makes a new one."""
 
@@ -252,7 +255,7 @@ def trace_context() -> dict[str, str]:
 
     This never imports OpenTelemetry: a program with a span has imported it.
     """
-    trace = sys.modules.get("opentelemetry.trace")
+    trace = sys.modules.get(TRACE)
     if trace is None:
         return {}
     try:

@@ -20,10 +20,9 @@ import balog
 from balog.common.redaction import Redactor
 from balog.common.redaction.names import NameRule, SecretNames
 from balog.common.redaction.redactor import default_names
-from balog.log import configuration
+from balog.log import configuration, recorder
 from balog.log.context import ProcessContext
 from balog.log.recorder import OutputRoute, Recorder
-from balog.log.rendering import renderer
 from balog.log.values import value_encoder
 from tests.stand_ins.log_outputs import Lines
 
@@ -122,7 +121,7 @@ values = st.recursive(
 @example(payload={"v": b"password=hunter22", "w": [b"token=abcdefgh"]}, bound={})
 @example(payload={Colour.RED: 1, Name("password"): "x"}, bound={"password": "x"})
 def test_a_plain_value_makes_the_event_that_the_general_way_makes(payload: Any, bound: dict[str, Any]) -> None:
-    with patch.object(renderer, "encode_plain", lambda value: None):
+    with patch.object(recorder, "encode_plain", lambda value: None):
         expected = logged(payload, bound)
 
     value_encoder._names.clear()

@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from balog.common.redaction.structure import VALUE_NAMES
+from balog.log.context import bound_values, trace_context
 from balog.log.rendering.callsites import KEY
 
 _MAX_VARIABLES = 64  # beyond, most of them are bound in other contexts only
@@ -61,6 +62,34 @@ class ContextEncoder:
         key = id(outer), id(identity)
         joined = self._known.get(key)
         return joined if joined is not None else self._keep(key, self._make(outer, encoded, inner, (outer, identity)))
+
+    def join_all(
+        self, process: tuple[dict[str, Any], bytes], bound: Mapping[str, Any], encoded_bound: bytes, site: bytes
+    ) -> bytes:
+        """Encode all parts of a context. If two have the same name, the one nearer to the call wins.
+
+        Args:
+            process: the context of the process and the thread, encoded as the members of a JSON object, too.
+            bound: the logger's own part.
+            encoded_bound: the same, encoded.
+            site: the encoded callsite; empty without one.
+        """
+        known, encoded = process
+        if self.structlog_variables():
+            known, encoded, _ = self.join_structlog(known, encoded)
+        if passing := bound_values():
+            known, encoded, _ = self.join(known, encoded, passing, passing)
+        trace = trace_context()
+        if trace and known.keys().isdisjoint(trace):
+            known = {**known, **trace}
+            encoded = b"%b,%b" % (encoded, self._encode(trace))
+        if bound and known.keys().isdisjoint(bound):
+            encoded = b"%b,%b" % (encoded, encoded_bound)
+        elif bound:
+            encoded = self.join(known, encoded, bound, encoded_bound)[1]
+        if site and KEY not in known and KEY not in bound:
+            encoded = b"%b,%b" % (encoded, site)
+        return encoded
 
     def structlog_variables(self) -> dict[str, ContextVar[Any]] | None:
         """Return the variables that any context of this process has bound. They stay. None until structlog is imported.
