@@ -16,6 +16,8 @@ from balog.log_lines.dialects import load_dialects
 from balog.log_lines.patterns import LogPattern, Pattern, compile_patterns
 from balog.sinks import AnySinkConfig
 
+_Name = Annotated[str, Meta(min_length=1, max_length=200)]
+
 
 class RunConfig(Struct, forbid_unknown_fields=True, kw_only=True):
     """``{"sinks": [{"type": "statsd"}]}`` leaves the command's stdout untouched and sends its logs to sinks.
@@ -58,12 +60,10 @@ class RunConfig(Struct, forbid_unknown_fields=True, kw_only=True):
     started: Annotated[
         bool, Meta(description="Make an event run_started when the command starts, for monitors of runs that hang.")
     ] = False
-    quarantine: (
-        Annotated[
-            QuarantineConfig, Meta(description="Where lines on stdout go that are not Singer messages; else they pass.")
-        ]
-        | None
-    ) = None
+    quarantine: Annotated[
+        QuarantineConfig | None,
+        Meta(description="Where lines on stdout go that are not Singer messages; else they pass."),
+    ] = None
     metrics: RunMetricsConfig | None = None
     log_patterns: Annotated[
         list[LogPattern],
@@ -119,12 +119,7 @@ class BrokerConfig(Struct, forbid_unknown_fields=True, kw_only=True):
     batch: BatchConfig | None = None
     state: StateConfig | None = None
     quarantine: QuarantineConfig | None = None
-    pipeline: (
-        Annotated[
-            str, Meta(min_length=1, max_length=200, description="Name of the pipeline in the broker's own events.")
-        ]
-        | None
-    ) = None
+    pipeline: Annotated[_Name | None, Meta(description="Name of the pipeline in the broker's own events.")] = None
     schema_events: Annotated[
         bool, Meta(description="Make an event stream_schema of each SCHEMA, up to 256 KiB, that a run begins to use.")
     ] = False

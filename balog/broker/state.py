@@ -23,6 +23,9 @@ CLOSE_SECONDS = 30.0
 """How long, at the end, storing the last STATE may take."""
 
 
+_Location = Annotated[str, Meta(min_length=1, max_length=2000)]
+
+
 class StateConfig(Struct, forbid_unknown_fields=True, kw_only=True):
     """What happens to STATE messages; all of them go on byte for byte."""
 
@@ -33,17 +36,10 @@ class StateConfig(Struct, forbid_unknown_fields=True, kw_only=True):
         },
     )
 
-    store: (
-        Annotated[
-            str,
-            Meta(
-                min_length=1,
-                max_length=2000,
-                description="The file, as a path or a URL (s3://BUCKET/state.json), that holds the last STATE's value.",
-            ),
-        ]
-        | None
-    ) = None
+    store: Annotated[
+        _Location | None,
+        Meta(description="The file, as a path or a URL (s3://BUCKET/state.json), that holds the last STATE's value."),
+    ] = None
     options: Options = field(default_factory=dict)
     every: Annotated[float, Meta(ge=0, le=3600, description="Seconds between two writes of the store at least.")] = 1.0
     hold: Annotated[

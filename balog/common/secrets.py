@@ -12,23 +12,21 @@ from balog.common.errors import ConfigError
 _MAX_BYTES = 64 * 1024
 
 
+_Name = Annotated[str, Meta(min_length=1)]
+
+
 class Secret(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """``{"env": "NAME"}`` or ``{"file": "PATH"}``: an environment variable, or a file without its last newline."""
 
     REFUSES_TEXT: ClassVar[str] = 'a secret does not stand in a config; expected {"env": NAME} or {"file": PATH}'
     """What a text in place of the reference is answered; see ``balog.common.config.problems``."""
 
-    env: (
-        Annotated[str, Meta(min_length=1, description="The environment variable that holds it.", examples=["API_KEY"])]
-        | None
-    ) = None
-    file: (
-        Annotated[
-            str,
-            Meta(min_length=1, description="The file that holds it, and nothing else.", examples=["/run/secrets/key"]),
-        ]
-        | None
-    ) = None
+    env: Annotated[_Name | None, Meta(description="The environment variable that holds it.", examples=["API_KEY"])] = (
+        None
+    )
+    file: Annotated[
+        _Name | None, Meta(description="The file that holds it, and nothing else.", examples=["/run/secrets/key"])
+    ] = None
 
     def __post_init__(self) -> None:
         if (self.env is None) == (self.file is None):

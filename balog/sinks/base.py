@@ -178,12 +178,10 @@ class SinkOptions(AnySinkConfig, Struct, kw_only=True):
 
     guarantees: ClassVar[tuple[SinkGuarantee, ...]] = ()
 
-    where: (
-        Annotated[
-            str, Meta(description="Takes only events for which this expression is true.", examples=["level >= 'ERROR'"])
-        ]
-        | None
-    ) = None
+    where: Annotated[
+        str | None,
+        Meta(description="Takes only events for which this expression is true.", examples=["level >= 'ERROR'"]),
+    ] = None
     batch: Batching = Batching()
     retry: Retrying = Retrying()
 

@@ -38,6 +38,7 @@ _SERIES, _DISTRIBUTIONS = "/api/v2/series", "/api/v1/distribution_points"
 _LOGS = "/api/v2/logs"
 
 What = Literal["metrics", "logs"]
+_Kinds = Annotated[list[What], Meta(min_length=1)]
 
 
 class DatadogSinkConfig(MeasureOptions, tag_field="type", tag="datadog", forbid_unknown_fields=True, kw_only=True):
@@ -74,30 +75,23 @@ class DatadogSinkConfig(MeasureOptions, tag_field="type", tag="datadog", forbid_
 
     api_key: Annotated[Secret, Meta(description="For HTTPS; logs need it.")] | None = None
     agent: Annotated[Agent, Meta(description="Metrics go to this agent in place of HTTPS.")] | None = None
-    send: (
-        Annotated[
-            list[What],
-            Meta(
-                min_length=1,
-                description="By default metrics and, with an api_key, logs. Metric events go as metrics and not as "
-                "logs, runs as both.",
-            ),
-        ]
-        | None
-    ) = None
+    send: Annotated[
+        _Kinds | None,
+        Meta(
+            description="By default metrics and, with an api_key, logs. Metric events go as metrics and not as logs, "
+            "runs as both."
+        ),
+    ] = None
     site: Annotated[
         str, Meta(max_length=100, description="datadoghq.com, datadoghq.eu, us3.datadoghq.com, us5., ap1., ap2. …")
     ] = "datadoghq.com"
-    url: (
-        Annotated[
-            Url,
-            Meta(
-                description="A proxy for all requests, in place of the site's servers.",
-                examples=["https://proxy.example.com"],
-            ),
-        ]
-        | None
-    ) = None
+    url: Annotated[
+        Url | None,
+        Meta(
+            description="A proxy for all requests, in place of the site's servers.",
+            examples=["https://proxy.example.com"],
+        ),
+    ] = None
     service: Annotated[
         str, Meta(max_length=100, description="The service; the event's application if omitted.", examples=["shop"])
     ] = ""

@@ -29,6 +29,7 @@ _TOO_LARGE = 552
 _MAX_PARTIAL = 1000
 _MAX_REPLY = 200
 
+_Port = Annotated[int, Meta(ge=1, le=65535)]
 _Address = Annotated[str, Meta(min_length=3, max_length=320)]
 
 
@@ -57,12 +58,9 @@ class EmailSinkConfig(AlertSinkOptions, tag_field="type", tag="email", forbid_un
     )
 
     host: Annotated[str, Meta(min_length=1, max_length=253, description="The SMTP server.")]
-    port: (
-        Annotated[
-            int, Meta(ge=1, le=65535, description="587, 465 or 25 by default, according to security.", examples=[2525])
-        ]
-        | None
-    ) = None
+    port: Annotated[
+        _Port | None, Meta(description="587, 465 or 25 by default, according to security.", examples=[2525])
+    ] = None
     security: Annotated[
         Literal["starttls", "tls", "none"], Meta(description="How the connection is encrypted. It is always verified.")
     ] = "starttls"

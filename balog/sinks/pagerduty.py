@@ -39,6 +39,9 @@ _MAX_FAILING_KEYS = 1000
 _SEVERITIES = {"DEBUG": "info", "INFO": "info", "WARNING": "warning", "ERROR": "error", "CRITICAL": "critical"}
 
 
+_Name = Annotated[str, Meta(min_length=1, max_length=150)]
+
+
 class PagerDutySinkConfig(SinkOptions, tag_field="type", tag="pagerduty", forbid_unknown_fields=True, kw_only=True):
     """Trigger an incident for errors and failed runs, and resolve it when a run succeeds; the same for alerts."""
 
@@ -59,21 +62,16 @@ class PagerDutySinkConfig(SinkOptions, tag_field="type", tag="pagerduty", forbid
     url: Annotated[Url, Meta(description="https://events.eu.pagerduty.com for accounts of the EU region.")] = (
         "https://events.pagerduty.com"
     )
-    level: (
-        Annotated[Level, Meta(description="Events from this level on trigger; null: only runs that failed do.")] | None
-    ) = "ERROR"
-    pipeline: (
-        Annotated[
-            str,
-            Meta(
-                min_length=1,
-                max_length=150,
-                description="The pipeline's name: all that comes is one incident. Without it, LOG messages that don't "
-                "say their application are an incident that no run resolves.",
-            ),
-        ]
-        | None
-    ) = None
+    level: Annotated[
+        Level | None, Meta(description="Events from this level on trigger; null: only runs that failed do.")
+    ] = "ERROR"
+    pipeline: Annotated[
+        _Name | None,
+        Meta(
+            description="The pipeline's name: all that comes is one incident. Without it, LOG messages that don't "
+            "say their application are an incident that no run resolves."
+        ),
+    ] = None
     timeout: Timeout = 10.0
     ca_file: CaFile | None = None
     batch: Batching = Batching(age=1.0)

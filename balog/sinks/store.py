@@ -39,6 +39,11 @@ _SHORTEST_PAUSE = 0.5
 _TOPIC = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
+_Folder = Annotated[str, Meta(min_length=1)]
+_Url = Annotated[str, Meta(min_length=1, max_length=2000)]
+_Seconds = Annotated[float, Meta(gt=0, le=86400)]
+
+
 class StoreSinkConfig(SinkOptions, tag_field="type", tag="store", forbid_unknown_fields=True, kw_only=True):
     """Append to an archive of compressed JSON lines: on disk (``path``), or wherever fsspec reaches (``url``)."""
 
@@ -66,42 +71,20 @@ class StoreSinkConfig(SinkOptions, tag_field="type", tag="store", forbid_unknown
     )
 
     topic: Annotated[str, Meta(min_length=1, max_length=200, description="The folder in it for these events.")]
-    path: (
-        Annotated[str, Meta(min_length=1, description="The archive's folder on disk; made when it is not there.")]
-        | None
-    ) = None
-    url: (
-        Annotated[
-            str, Meta(min_length=1, max_length=2000, description="s3://BUCKET/PATH, gs://…, ftp://HOST/PATH, file:///…")
-        ]
-        | None
-    ) = None
+    path: Annotated[_Folder | None, Meta(description="The archive's folder on disk; made when it is not there.")] = None
+    url: Annotated[_Url | None, Meta(description="s3://BUCKET/PATH, gs://…, ftp://HOST/PATH, file:///…")] = None
     options: Options = field(default_factory=dict)
-    staging: (
-        Annotated[
-            str,
-            Meta(
-                min_length=1,
-                description="With url: a folder on local disk where events wait; ~/.local/state/balog/staging if none.",
-            ),
-        ]
-        | None
-    ) = None
+    staging: Annotated[
+        _Folder | None,
+        Meta(description="With url: a folder on local disk where events wait; ~/.local/state/balog/staging if none."),
+    ] = None
     max_file_bytes: Annotated[int, Meta(ge=1024, description="Begin a new file after this many compressed bytes.")] = (
         128 << 20
     )
-    max_age: (
-        Annotated[
-            float,
-            Meta(
-                gt=0,
-                le=86400,
-                description="Begin a new file after these seconds; 300 with url, else never.",
-                examples=[3600],
-            ),
-        ]
-        | None
-    ) = None
+    max_age: Annotated[
+        _Seconds | None,
+        Meta(description="Begin a new file after these seconds; 300 with url, else never.", examples=[3600]),
+    ] = None
 
     def __post_init__(self) -> None:
         if (self.path is None) == (self.url is None):

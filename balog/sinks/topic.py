@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from balog.topics import Topic, Topics
 
 
+_Expression = Annotated[str, Meta(min_length=1)]
+
+
 class TopicSinkConfig(SinkOptions, tag_field="type", tag="topic", forbid_unknown_fields=True, kw_only=True):
     """Publish to a topic; each event is durable there once its batch returns."""
 
@@ -55,16 +58,10 @@ class TopicSinkConfig(SinkOptions, tag_field="type", tag="topic", forbid_unknown
 
     url: TopicsUrl
     topic: Annotated[str, Meta(min_length=1, max_length=200, description="The topic's name in that home.")]
-    key: (
-        Annotated[
-            str,
-            Meta(
-                min_length=1,
-                description="An expression: events of one value keep their order in Kafka and SQS FIFO; null for none.",
-            ),
-        ]
-        | None
-    ) = RUN
+    key: Annotated[
+        _Expression | None,
+        Meta(description="An expression: events of one value keep their order in Kafka and SQS FIFO; null for none."),
+    ] = RUN
 
     @property
     def name(self) -> str:

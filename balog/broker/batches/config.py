@@ -44,13 +44,12 @@ class BatchConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True)
         list[Pattern], Meta(min_length=1, description="The streams that `to` is for; all by default.")
     ] = field(default_factory=lambda: ["*"])
     dialect: Annotated[Dialect, Meta(description="A BATCH keeps its own by default, RECORDs get sdk.")] | None = None
-    format: (
-        Annotated[Literal["jsonl", "csv", "parquet"], Meta(description="A BATCH keeps its own, RECORDs get jsonl.")]
-        | None
-    ) = None
-    compression: (
-        Annotated[Literal["none", "gzip", "zstd"], Meta(description="A BATCH keeps its own, RECORDs get gzip.")] | None
-    ) = None
+    format: Annotated[
+        Literal["jsonl", "csv", "parquet"] | None, Meta(description="A BATCH keeps its own, RECORDs get jsonl.")
+    ] = None
+    compression: Annotated[
+        Literal["none", "gzip", "zstd"] | None, Meta(description="A BATCH keeps its own, RECORDs get gzip.")
+    ] = None
     location: Annotated[Place, Meta(description="Where new files go: a folder, or a URL such as s3://…")] | None = None
     options: Options = {}
     max_records: Annotated[int, Meta(ge=1, le=100_000_000, description="Rows of a new file at most.")] = 100_000

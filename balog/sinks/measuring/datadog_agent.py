@@ -23,19 +23,20 @@ _RATE = 2000.0  # datagrams a second; an agent may drop what comes faster
 _BURST = 20.0
 
 
+_Path = Annotated[str, Meta(min_length=1)]
+
+
 class Agent(Struct, forbid_unknown_fields=True, kw_only=True):
     """The address of an agent: UDP, or a Unix datagram socket."""
 
     host: Annotated[str, Meta(min_length=1, max_length=253, description="The agent's name or address.")] = "localhost"
     port: Annotated[int, Meta(ge=1, le=65535, description="Its UDP port.")] = 8125
     socket: Annotated[
-        str,
+        _Path | None,
         Meta(
-            min_length=1,
-            description="Its Unix datagram socket, in place of host and port.",
-            examples=["/var/run/datadog/dsd.socket"],
+            description="Its Unix datagram socket, in place of host and port.", examples=["/var/run/datadog/dsd.socket"]
         ),
-    ] | (None) = None
+    ] = None
 
     @property
     def place(self) -> str:
