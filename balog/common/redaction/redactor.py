@@ -20,17 +20,8 @@ DEFAULT_KEYS: tuple[str, ...] = (
     *("token", "access_token", "access_tokens", "refresh_token", "refresh_tokens", "id_token", "auth_token", "jwt"),
     *("authorization", "auth_header", "auth_key", "authorization_code", "basic_auth", "code_verifier"),
     *("api_key", "api_keys", "access_key", "private_key", "signing_key", "encryption_key", "master_key", "ssh_key"),
-    *(
-        "credential",
-        "credentials",
-        "creds",
-        "cookie",
-        "cookies",
-        "session_id",
-        "sessid",
-        "session_key",
-        "gitlab_session",
-    ),
+    *("credential", "credentials", "creds", "cookie", "cookies"),
+    *("session_id", "sessid", "session_key", "gitlab_session"),
     *("connection_string", "dsn", "app_key", "account_key", "contribsys_com"),
 )
 """Suffixes of names of keys whose values are secret; see ``balog.common.redaction.names.SecretNames``."""
