@@ -1,4 +1,4 @@
-"""Write rejected lines of a stream to a quarantine file; see ``balog.singer.quarantine`` for its form."""
+"""Write rejected lines of a stream to a quarantine file; see ``balog.singer.quarantine_file`` for its form."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from balog.broker.editor import PipeError
-from balog.singer.quarantine import QuarantineError, QuarantineFile
+from balog.singer.quarantine_file import QuarantineError, QuarantineFile
 
 
 class QuarantineConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):

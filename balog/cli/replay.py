@@ -19,7 +19,7 @@ from balog.common.errors import ConfigError
 from balog.common.secrets import Secret
 from balog.common.signals import StopSignals
 from balog.common.text import counted
-from balog.delivery.replay import Backlog, Plan, SpoolReplay, enter_folder, find_backlogs, plan, read_backlog, redrive
+from balog.delivery.backlog import Backlog, Plan, SpoolReplay, enter_folder, find_backlogs, plan, read_backlog, redrive
 from balog.delivery.stats import SinkStats
 from balog.event import Event, encode
 from balog.filters import Expression
@@ -101,8 +101,8 @@ def _replay_failed(
 ) -> None:  # fmt: skip
     """Send the events that a service rejected to it again; exit with 1 if any stays."""
     from balog.service.client import ServiceClient
+    from balog.service.failed_event_replay import FailedEventReplay
     from balog.service.intake.router import FAILED_EVENTS_TOPIC
-    from balog.service.replay import FailedEventReplay
 
     if service is None and not dry_run:
         raise ConfigError("--failed needs --service, the URL of the service to send the events to")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from balog.broker.editor import PipeError
 from balog.broker.quarantine import Quarantine, QuarantineConfig
 from balog.common.errors import ConfigError
-from balog.singer import quarantine as quarantine_module
+from balog.singer import quarantine_file
 
 
 def build(path, said=None, **more):
@@ -79,7 +79,7 @@ def test_a_full_disk_ends_the_stream_and_tears_nothing(tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as broken:
-        broken.setattr(quarantine_module, "write_all", torn)
+        broken.setattr(quarantine_file, "write_all", torn)
         with pytest.raises(PipeError, match="No space left on device; second"):
             quarantine.put("second", b"a secret")
     quarantine.put("third", b"x")

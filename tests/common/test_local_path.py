@@ -20,7 +20,7 @@ from balog.delivery.spool import Spool, SpoolConfig
 from balog.log.outputs import open_output
 from balog.log.outputs.queued import QueuedOutput
 from balog.service.micro import Micro
-from balog.singer.quarantine import QuarantineFile
+from balog.singer.quarantine_file import QuarantineFile
 from balog.sinks import AnySinkConfig
 from balog.topics import open_topics
 

@@ -14,7 +14,7 @@ from balog.common.errors import EventError
 from balog.event import Event, decode, encode
 from balog.filters import Expression
 from balog.service import ServiceClient
-from balog.service.replay import FailedEventReplay, repair
+from balog.service.failed_event_replay import FailedEventReplay, repair
 from balog.topics import Message, open_topics
 from balog.topics.redrive import Patch
 from tests.stand_ins.http_server import Answer, HttpStandIn, Request

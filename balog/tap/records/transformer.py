@@ -13,7 +13,7 @@ from balog.tap.json_schema.keywords import listed
 from balog.tap.json_schema.mismatch import MismatchError, step, type_name
 from balog.tap.records.compiler import Compiler
 from balog.tap.records.plain import simplify
-from balog.tap.records.quarantine import RecordQuarantine
+from balog.tap.records.record_quarantine import RecordQuarantine
 from balog.tap.records.times import EpochUnit
 from balog.tap.records.validation import needs_validation
 

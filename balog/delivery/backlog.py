@@ -1,4 +1,4 @@
-"""Replay of a spool: deliver the events that brokers left, after those brokers ended."""
+"""The backlogs of a spool: the events that brokers left, delivered after those brokers ended."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from balog.tap.errors import RecordError
 from balog.tap.records.plain import Unfit
 
 if TYPE_CHECKING:
-    from balog.singer.quarantine import QuarantineFile
+    from balog.singer.quarantine_file import QuarantineFile
 
 MAX_QUARANTINED = 1_000
 """Default maximum of quarantined records per stream and run."""
@@ -57,7 +57,7 @@ class RecordQuarantine:
                 f"look at {self.path}",
                 error.path,
             )
-        from balog.singer.quarantine import QuarantineError, QuarantineFile  # most runs quarantine nothing
+        from balog.singer.quarantine_file import QuarantineError, QuarantineFile  # most runs quarantine nothing
 
         try:
             if self._file is None:
