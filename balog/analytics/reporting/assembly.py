@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from balog.analytics.reporting import comparison, model
-from balog.analytics.reporting.numbers import finite, whole
+from balog.analytics.reporting.model import finite, whole
 from balog.analytics.reporting.queries import NO_DETAILS, REQUESTS, WAITS, Details, Rows, grouped
 from balog.analytics.reporting.query import TimeRanges
 from balog.ui.formats import count, printable

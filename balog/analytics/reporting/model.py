@@ -6,8 +6,10 @@ that is no finite double is null. ``schemas/report/1.0.0.json`` is generated fro
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from datetime import datetime
+from decimal import Decimal
 from typing import Any, TypeVar
 
 import msgspec
@@ -324,3 +326,15 @@ def from_row(kind: type[_Kind], row: Mapping[str, Any], **more: Any) -> _Kind:
 def encode(document: Struct) -> str:
     """Return a report, or one run of it, as a formatted JSON document."""
     return msgspec.json.format(msgspec.json.encode(document), indent=2).decode()
+
+
+def finite(number: float | None) -> float | None:
+    """Return a number; None if it is beyond the range of doubles or not a number."""
+    return number if number is not None and math.isfinite(number) else None
+
+
+def whole(number: float | Decimal | None) -> int | float | None:
+    """Return a total without its fraction: as an ``int``, beyond 64 bits as a double; None if it is not finite."""
+    if number is None or not math.isfinite(number):
+        return None
+    return int(number) if -(2**63) <= number < 2**63 else float(number)
