@@ -23,15 +23,7 @@ from markupsafe import Markup
 from balog.analytics.reporting.charts import draw
 from balog.analytics.reporting.comparison import health_in_words, period_in_words, tile_of
 from balog.analytics.reporting.links import LinkTemplate, links_of_failure, links_of_run, links_of_stream
-from balog.analytics.reporting.model import (
-    ChannelStats,
-    Failure,
-    Report,
-    RunPart,
-    RunStats,
-    StreamRun,
-    StreamSummary,
-)
+from balog.analytics.reporting.model import ChannelStats, Failure, Report, RunPart, RunStats, StreamRun, StreamSummary
 from balog.analytics.sketches import RANK_ERROR, K
 from balog.ui import formats
 from balog.ui.environment import make_environment

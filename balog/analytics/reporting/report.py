@@ -109,11 +109,7 @@ def empty_report(paths: Sequence[str], query: ReportQuery) -> Report:
     )  # fmt: skip
 
 
-def make_raw_report(
-    paths: Sequence[str],
-    query: ReportQuery,
-    listed: Sequence[SourceFile] | None = None,
-) -> Report:
+def make_raw_report(paths: Sequence[str], query: ReportQuery, listed: Sequence[SourceFile] | None = None) -> Report:
     """Read files in child processes and make the report, equal to Spark's.
 
     Args:

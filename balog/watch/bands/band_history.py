@@ -17,15 +17,7 @@ from typing import NamedTuple
 from msgspec import Struct, field
 
 from balog.watch.bands.arrays import Numbers
-from balog.watch.bands.estimates import (
-    GAPS,
-    MEDIAN_SQUARE,
-    RENEWED,
-    limits,
-    measure_spread,
-    places_of,
-    trimmed_mean,
-)
+from balog.watch.bands.estimates import GAPS, MEDIAN_SQUARE, RENEWED, limits, measure_spread, places_of, trimmed_mean
 from balog.watch.bands.seasons import HOURLY, MIN_BUCKET, choose_season
 from balog.watch.bands.slots import OUT, Slot, neighbor_hours, phase_of, slot_of
 from balog.watch.bands.special_days import MAX_DAYS, clocks_changed, is_holiday, month_effect

@@ -79,12 +79,7 @@ class _Workers:
     """The processes, and which pipeline is whose."""
 
     def __init__(
-        self,
-        monitors: Sequence[MonitorConfig],
-        since: float,
-        until: float,
-        parse: Callable[[Any], Event],
-        count: int,
+        self, monitors: Sequence[MonitorConfig], since: float, until: float, parse: Callable[[Any], Event], count: int
     ) -> None:
         self._places: dict[str, int] = {}
         self._sizes = Counter(dict.fromkeys(range(count), 0))

@@ -17,14 +17,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from balog.analytics.reading.blocks import RAW_LIMIT, BadLine, Block, Damage
-from balog.analytics.reading.forms.converter import (
-    EventLines,
-    LineConverter,
-    Origin,
-    time_of,
-    write_line,
-    write_time,
-)
+from balog.analytics.reading.forms.converter import EventLines, LineConverter, Origin, time_of, write_line, write_time
 from balog.analytics.reading.validation import AnyObject, count_events, normalize_line, try_decode
 from balog.common.errors import EventError
 from balog.event import MAX_CHANNEL_LENGTH
