@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from balog.analytics.engine import micros
 from balog.analytics.frame_engine import engine_of
-from balog.analytics.questions import fragments, summaries
+from balog.analytics.questions import summaries
+from balog.analytics.questions.runs import QUARANTINE
 from balog.analytics.reading.schemas import names
 from balog.analytics.rollups.schemas import METRICS, Rollups
 from balog.common.errors import ConfigError
@@ -158,7 +159,7 @@ def streams(data: EventData) -> DataFrame:
 
 def quarantine(data: EventData) -> DataFrame:
     """Count invalid lines: ``reason``, ``lines``, and the first one's ``file`` and ``offset`` (bytes, decompressed)."""
-    return _ask(data, fragments.QUARANTINE)
+    return _ask(data, QUARANTINE)
 
 
 def _ask(data: EventData, question: str, **parameters: int | None) -> DataFrame:

@@ -82,7 +82,7 @@ def command(
     except UnicodeError:
         raise ConfigError("not UTF-8", "SQL") from None
     if is_spark:  # a statement that is not allowed fails before anything starts
-        from balog.analytics.querying.allowed_statements import check
+        from balog.analytics.querying.spark_allowed_statements import check
 
         check(text, sources=sources)
     _check_output(form, output, is_spark=is_spark)

@@ -14,7 +14,7 @@ from balog.event import decode, parse_level
 from balog.log_lines.json_lines import read_json
 from balog.log_lines.line import LogLine, metric_in, time_in
 from balog.log_lines.patterns import Pattern
-from balog.log_lines.text import read_text
+from balog.log_lines.text_dialects import read_text
 
 
 def read_line(line: str, zone: tzinfo | None = None, patterns: Sequence[Pattern] = ()) -> LogLine | None:

@@ -6,9 +6,9 @@ from typing import Any
 
 from pyspark.sql import types as t
 
+from balog.analytics.tables.column_conversion import Columns
 from balog.analytics.tables.shapes import ShapeObserver
 from balog.analytics.tables.table_schema import merge, payload_fields
-from balog.analytics.tables.typed_columns import Columns
 
 
 def read(text: str) -> Any:

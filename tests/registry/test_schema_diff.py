@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from schema_pairs import documents
 
-from balog.registry.comparing.diff import differences
+from balog.registry.comparing.difference_text import differences
 from balog.registry.comparing.document import SchemaDocument, path_of
 
 TEXT, INTEGER, NUMBER = {"type": "string"}, {"type": "integer"}, {"type": "number"}

@@ -19,9 +19,9 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
 from balog.analytics import register
-from balog.analytics.querying.allowed_statements import check
 from balog.analytics.querying.rows import need_unique, shown_rows, write_rows
 from balog.analytics.querying.sources import RawSource, open_source
+from balog.analytics.querying.spark_allowed_statements import check
 from balog.analytics.reading.schemas import columns_of_statement
 from balog.analytics.reading.spark_types import spark_struct
 from balog.analytics.sessions import cause, unwrapped

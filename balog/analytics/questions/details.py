@@ -6,8 +6,8 @@ most ``:longest`` rows for each of them. Time ranges are those of ``questions.re
 
 from __future__ import annotations
 
-from balog.analytics.questions.fragments import EXAMPLE_KEY, total
 from balog.analytics.questions.report import ALL_RUNS, INSIDE, READ
+from balog.analytics.questions.runs import EXAMPLE_KEY, total
 
 
 def _any_of(column: str, number: int) -> str:

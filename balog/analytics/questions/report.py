@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from balog.analytics.questions.fragments import (
+from balog.analytics.questions.runs import (
     COUNTED_STREAM,
     COUNTING_STREAM,
     EXAMPLE_KEY,

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from balog.analytics.engine import EPOCH, Parameters, QueryEngine, Row, micros
 from balog.analytics.questions import report as questions
 from balog.analytics.questions.details import STREAM_RUNS, failure_days, failure_lines, run_lines, run_parts
-from balog.analytics.questions.fragments import QUARANTINE
+from balog.analytics.questions.runs import QUARANTINE
 from balog.analytics.reporting.model import MOST_DAYS, MOST_DETAILED, MOST_LINES, MOST_ROWS, MOST_STREAM_RUNS
 from balog.analytics.reporting.query import HOUR, Period, TimeRanges, later
 from balog.analytics.rollups import Rollups

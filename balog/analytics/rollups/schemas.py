@@ -45,7 +45,7 @@ METRICS = struct(
 payload, or the payload's own. ``stream``, ``endpoint`` and ``stage`` are tags; ``status`` is the tag
 ``http_status_code``, otherwise ``status``. ``sketch`` is a KLL sketch of the values (see ``sketches``), null
 for counters. ``run_id`` is only that of the counter ``record_count``: a run's records are counted once, see
-``questions.fragments.counting``.
+``questions.runs.counting``.
 """
 
 ERRORS = struct(

@@ -82,7 +82,7 @@ _LATEST = """arg_max(run, struct_pack("at" := run."at", outcome := coalesce(run.
   records := coalesce(run.records, -1), bytes := coalesce(run.bytes, -1), streams := coalesce(list_transform(
     run.streams, lambda x: struct_pack(stream := coalesce(x.stream, ''), records := coalesce(x.records, -1),
     bytes := coalesce(x.bytes, -1))), []))) FILTER (run IS NOT NULL) AS run"""
-"""the latest report; of one time, the same one as among all tasks, see ``questions.fragments``"""
+"""the latest report; of one time, the same one as among all tasks, see ``questions.runs``"""
 
 _ERROR = ", ".join(
     f"{name} := payload.{name}"

@@ -14,11 +14,11 @@ import pyarrow.parquet as pq
 
 from balog.analytics.reading.spark_types import QUARANTINE, arrow_schema, arrow_type
 from balog.analytics.rollups.worker import gathered, roll_batches
+from balog.analytics.tables.column_conversion import Columns
 from balog.analytics.tables.log import read_columns
 from balog.analytics.tables.stage import BatchStage, DayFiles
 from balog.analytics.tables.store import RowError, StagedFile
 from balog.analytics.tables.table_schema import FACILITY
-from balog.analytics.tables.typed_columns import Columns
 from balog.analytics.tables.verification import difference, rows_to_compare
 from balog.analytics.tables.worker_rows import count_rows, encode_files
 

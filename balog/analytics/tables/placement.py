@@ -1,4 +1,4 @@
-"""Assigns values to columns one by one, for payloads that ``typed_columns`` can't decode directly.
+"""Assigns values to columns one by one, for payloads that ``column_conversion`` can't decode directly.
 
 A field may have several columns. The first one that can hold the value takes it:
 

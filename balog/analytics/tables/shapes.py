@@ -24,11 +24,11 @@ import pyarrow.compute as pc
 from pyspark.sql import types as t
 
 from balog.analytics.reading.registry_types import find_schema, payload_type, referred
+from balog.analytics.tables.column_conversion import Columns
 from balog.analytics.tables.log import read_columns
 from balog.analytics.tables.placement import Inexact, is_empty, number_of
 from balog.analytics.tables.store import table_name
 from balog.analytics.tables.table_schema import DEEPEST, MOST_COLUMNS, merge
-from balog.analytics.tables.typed_columns import Columns
 from balog.registry import open_registry
 
 _SCALARS = {

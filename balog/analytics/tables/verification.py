@@ -1,7 +1,7 @@
 """Compares rows of a payload type's table with their payloads.
 
-This module shares no code with the modules that fill the columns (``typed_columns``, ``placement``), so a bug in those
-does not hide itself here. It reads payloads with Python's own ``json``, and numbers as exact decimals.
+This module shares no code with the modules that fill the columns (``column_conversion``, ``placement``), so a bug in
+those does not hide itself here. It reads payloads with Python's own ``json``, and numbers as exact decimals.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from balog.registry.comparing.diff import Difference, differences
+from balog.registry.comparing.difference_text import Difference, differences
 from balog.registry.comparing.document import Answer, SchemaDocument, covers, path_of
 from balog.registry.comparing.open_content import assume_open_content
 from balog.registry.comparing.verdict import Bump, CompatibilityFinding, CompatibilityReport, Mode

@@ -24,7 +24,7 @@ from functools import partial
 from typing import Any
 
 from balog.tap.bookmarks.order import Order, order_of
-from balog.tap.bookmarks.start import POSITION, Start
+from balog.tap.bookmarks.query_start import POSITION, Start
 from balog.tap.bookmarks.state import Rollup, State
 from balog.tap.bookmarks.strategies import BookmarkStrategy
 from balog.tap.bookmarks.watermark import Watermark

@@ -9,10 +9,10 @@ from urllib.parse import quote
 
 from balog.tap.errors import SchemaError
 from balog.tap.projects.documents import ApiDocument
-from balog.tap.projects.endpoint_plan import EndpointPlanner
 from balog.tap.projects.model import ApiDescription
 from balog.tap.projects.names import snake
 from balog.tap.projects.openapi_sign_in import sign_in_of
+from balog.tap.projects.openapi_streams import EndpointPlanner
 from balog.tap.projects.source_text import sentence
 
 _MAX_PATHS = 2000

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from balog.tap.bookmarks import Progress, State
 from balog.tap.bookmarks.order import order_of
-from balog.tap.bookmarks.start import POSITION
+from balog.tap.bookmarks.query_start import POSITION
 from balog.tap.bookmarks.state import RESERVED_KEYS
 from balog.tap.catalog import CatalogEntry, PropertySelection
 from balog.tap.errors import TapError

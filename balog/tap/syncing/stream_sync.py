@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from typing import Any
 
 from balog.tap.bookmarks import Progress
-from balog.tap.bookmarks.start import POSITION
+from balog.tap.bookmarks.query_start import POSITION
 from balog.tap.catalog import CatalogEntry
 from balog.tap.errors import LateDeclarationError, OutputError, RecordError, SyncError, TapError
 from balog.tap.streams import Providers, Stream, inject

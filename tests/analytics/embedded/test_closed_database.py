@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from balog.analytics.duckdb_engine import DuckDBEngine
 from balog.analytics.embedded.database import ask, open_database
-from balog.analytics.querying.allowed_statements import check
+from balog.analytics.querying.spark_allowed_statements import check
 from balog.analytics.reading.parser import borrow_parser
 from balog.analytics.tables.local import StoredTables
 from balog.common.errors import BalogError, ConfigError

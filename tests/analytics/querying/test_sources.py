@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 pytest.importorskip("sqlglot")
 
-from balog.analytics.querying.allowed_statements import check
 from balog.analytics.querying.sources import find_source, open_source
+from balog.analytics.querying.spark_allowed_statements import check
 from balog.common.errors import ConfigError
 
 

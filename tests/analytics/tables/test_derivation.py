@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from balog.analytics.reading.spark_types import TEXT_EVENT, struct
 from balog.analytics.source import EventSource
 from balog.analytics.tables import stage
+from balog.analytics.tables.column_conversion import Columns
 from balog.analytics.tables.derivation import Derivation, PayloadTable, _map_values
 from balog.analytics.tables.stage import BatchStage, DayFiles
 from balog.analytics.tables.table_schema import merge
-from balog.analytics.tables.typed_columns import Columns
 
 pairs = st.tuples(st.sampled_from("abc"), st.none() | st.sampled_from("xyz"))
 maps = st.lists(st.none() | st.lists(pairs, max_size=4))

@@ -15,10 +15,10 @@ from pyspark.sql import types as t
 from balog.analytics.tables import TableError, builder, is_tables, loader, open_store, open_tables
 from balog.analytics.tables import shapes as shapes_module
 from balog.analytics.tables.builder import MOST_TYPES, SeenType, grow
+from balog.analytics.tables.column_conversion import Columns
 from balog.analytics.tables.loader import LoadOptions, preview
 from balog.analytics.tables.stage import DayFiles
 from balog.analytics.tables.store import RowError, table_name
-from balog.analytics.tables.typed_columns import Columns
 from balog.analytics.tables.verification import rows_to_compare
 from balog.analytics.tables.worker_rows import decode_files, report_errors
 from tests.analytics.tables.conftest import event

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("sqlglot")
 
-from balog.analytics.querying.allowed_statements import check
+from balog.analytics.querying.spark_allowed_statements import check
 from balog.common.errors import ConfigError
 
 TABLES = ["events", "metric", "rollup_events"]

@@ -1,4 +1,4 @@
-"""Parts that several questions share."""
+"""Rows and outcomes of runs, and other parts that several questions share."""
 
 from __future__ import annotations
 
