@@ -257,11 +257,7 @@ def decode(data: bytes | bytearray | memoryview | str) -> Event:
 
 
 def decode_checked(line: bytes, document: dict[str, Any]) -> Event:
-    """Decode one event as ``decode`` does, with the document that ``check_keys`` has returned.
-
-    Args:
-        line: UTF-8.
-        document: the decoded line, whose payload becomes the event's.
+    """Decode one event in UTF-8 as ``decode`` does; its payload is that of the document that ``check_keys`` returned.
 
     Raises:
         EventError: the data is not a valid event; ``path`` is that of the problem.

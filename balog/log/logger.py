@@ -51,41 +51,50 @@ class EventLogger(AsyncMethods, StdlibMethods, structlog.BoundLoggerBase):
     _logger: LoggerChannel
     _encoded: tuple[object, bytes] | None = None
 
-    def debug(self, event: Any = "", /, *args: Any, **fields: Any) -> None:
+    def debug(self, event: Any = "", /, *args: Any, payload: Any = None, channel: Any = None, **fields: Any) -> None:
         """Log at DEBUG."""
         if state.threshold <= 10:
-            self._log(state.recorder, "DEBUG", event, args, fields)
+            self._log(state.recorder, "DEBUG", event, args, payload, channel, fields)
 
-    def info(self, event: Any = "", /, *args: Any, **fields: Any) -> None:
+    def info(self, event: Any = "", /, *args: Any, payload: Any = None, channel: Any = None, **fields: Any) -> None:
         """Log at INFO."""
         if state.threshold <= 20:
-            self._log(state.recorder, "INFO", event, args, fields)
+            self._log(state.recorder, "INFO", event, args, payload, channel, fields)
 
-    def warning(self, event: Any = "", /, *args: Any, **fields: Any) -> None:
+    def warning(self, event: Any = "", /, *args: Any, payload: Any = None, channel: Any = None, **fields: Any) -> None:
         """Log at WARNING."""
         if state.threshold <= 30:
-            self._log(state.recorder, "WARNING", event, args, fields)
+            self._log(state.recorder, "WARNING", event, args, payload, channel, fields)
 
-    def error(self, event: Any = "", /, *args: Any, **fields: Any) -> None:
+    def error(self, event: Any = "", /, *args: Any, payload: Any = None, channel: Any = None, **fields: Any) -> None:
         """Log at ERROR."""
         if state.threshold <= 40:
-            self._log(state.recorder, "ERROR", event, args, fields)
+            self._log(state.recorder, "ERROR", event, args, payload, channel, fields)
 
-    def critical(self, event: Any = "", /, *args: Any, **fields: Any) -> None:
+    def critical(self, event: Any = "", /, *args: Any, payload: Any = None, channel: Any = None, **fields: Any) -> None:
         """Log at CRITICAL."""
         if state.threshold <= 50:
-            self._log(state.recorder, "CRITICAL", event, args, fields)
+            self._log(state.recorder, "CRITICAL", event, args, payload, channel, fields)
 
     def exception(self, event: Any = "", /, *args: Any, **fields: Any) -> None:
         """Log at ERROR with the exception that is being handled."""
         self.error(event, *args, **{"exc_info": True, **fields})
 
-    def log(self, level: int | str = "", event: Any = "", /, *args: Any, **fields: Any) -> None:
+    def log(
+        self,
+        level: int | str = "",
+        event: Any = "",
+        /,
+        *args: Any,
+        payload: Any = None,
+        channel: Any = None,
+        **fields: Any,
+    ) -> None:
         """Log at a level given by name or by the standard library's number, rounded down."""
         recorder = state.current()
         name = level_of_call(level, fields, strict=recorder.strict)
         if recorder.threshold <= LEVELS[name]:
-            self._log(recorder, name, event, args, fields)
+            self._log(recorder, name, event, args, payload, channel, fields)
 
     msg = info
     warn = warning
@@ -102,10 +111,14 @@ class EventLogger(AsyncMethods, StdlibMethods, structlog.BoundLoggerBase):
         level: Level,
         event: Any,
         args: tuple[Any, ...],
+        payload: Any,
+        channel: Any,
         fields: dict[str, Any],
         write: Write | None = None,
     ) -> None:
-        """Write the event of a call. If that raises, write it without the values that raise.
+        """Write the event of a call: its message, options, channel, callsite, processors and payload, in this order.
+
+        If that raises, write it without the values that raise.
 
         Args:
             recorder: None before the first event, which configures the process.
@@ -113,81 +126,71 @@ class EventLogger(AsyncMethods, StdlibMethods, structlog.BoundLoggerBase):
             write: receives the event, with the arguments of ``Recorder.write``; None for that method.
         """
         if recorder is None:
-            recorder = state.current()
-            if recorder.threshold > LEVELS[level]:
-                return
-        payload = fields.pop("payload", None)
-        channel = fields.pop("channel", None) if fields else None
+            self.log(level, event, *args, payload=payload, channel=channel, **fields)
+            return
+        options, exc_info, problem, frame = None, None, "", None
         try:
-            self._write(recorder, level, event, args, payload, channel, fields, write)
-        except (PayloadError, KeyboardInterrupt, SystemExit):
-            raise
+            if args or event.__class__ is not str:
+                event = message_text(event, args)
+            if payload.__class__ is Event or (fields and not OPTION_NAMES.isdisjoint(fields)):
+                options = CallOptions(fields)
+                event, payload, raw_event = options.apply(event, fields, payload)
+                if raw_event is not None:
+                    write_raw(recorder, level, raw_event, write or recorder.write)
+                    return
+            suffix = "" if payload is None else event
+            if channel is None:
+                name = self._logger.known.get(suffix) or self._logger.under(suffix)
+            else:
+                name = safe_str(channel)
+            if recorder.levels is not None and recorder.threshold_of(name) > LEVELS[level]:
+                return
+            context: Mapping[str, Any] = self._context
+            if recorder.callsites is not None or recorder.processors or options is not None:
+                finder = recorder.callsites or callsites.DEFAULT
+                frame = finder.find(1 if options is None else options.stacklevel)
+                if options is not None:
+                    exc_info, problem = options.exc_info, options.evaluate(fields, frame, strict=recorder.strict)
+            encoded_context = self._encode_bound(recorder) if context else b""
+            if recorder.processors:
+                call = ProcessedCall(event, name, level, payload, fields, context, problem)
+                processed = process(call, recorder, self._logger, frame)
+                if processed is None:
+                    return
+                event, name, level, payload, fields, context, problem = processed
+                encoded_context, frame = recorder.encode_context(context), None  # the context has the callsite
+            if payload is None and exc_info is None and not problem:
+                payload = log_payload(event, level, fields=fields)
+            elif fields or exc_info is not None or problem:
+                payload = _payload(recorder, level, event, payload, exc_info, fields, problem)
+            rendered = recorder.render(level, name, payload, context, encoded_context, None, frame)
+            if exc_info is None:
+                (write or recorder.write)(level, rendered, name)
+            else:
+                with current.with_exception(exceptions.find(exc_info)):
+                    (write or recorder.write)(level, rendered, name)
         except BaseException as error:  # such as the panic of an extension in Rust
-            if recorder.strict:
-                recorder.failed()
-                raise
-            problem = f"the call raised {type_name(error)}; values that raise are replaced"
-            call = map(replaced, (event, args, payload, channel, {**fields, "problem": problem}))
-            self._write_replaced(recorder, level, *call, write)
+            self._log_replaced(recorder, level, error, (event, args, payload, channel, fields), write)
 
     @guarded()
-    def _write_replaced(self, recorder: Recorder, level: Level, *call: Any) -> None:
-        EventLogger(self._logger, self._processors, replaced(self._context))._write(recorder, level, *call)
-        recorder.changed()
-
-    def _write(
-        self,
-        recorder: Recorder,
-        level: Level,
-        event: Any,
-        args: tuple[Any, ...],
-        payload: Any,
-        channel: Any,
-        fields: dict[str, Any],
-        write: Write | None,
+    def _log_replaced(
+        self, recorder: Recorder, level: Level, error: BaseException, call: tuple[Any, ...], write: Write | None
     ) -> None:
-        """Write the event of a call: its message, options, channel, callsite, processors and payload, in this order."""
-        if args or type(event) is not str:
-            event = message_text(event, args)
-        options = None
-        if payload.__class__ is Event or (fields and not OPTION_NAMES.isdisjoint(fields)):
-            options = CallOptions(fields)
-            event, payload, raw_event = options.apply(event, fields, payload)
-            if raw_event is not None:
-                write_raw(recorder, level, raw_event, write or recorder.write)
-                return
-        if channel is None:
-            suffix = "" if payload is None else event
-            channel = self._logger.known.get(suffix) or self._logger.under(suffix)
-        else:
-            channel = safe_str(channel)
-        if recorder.levels is not None and recorder.threshold_of(channel) > LEVELS[level]:
-            return
-        context: Mapping[str, Any] = self._context
-        exc_info, problem, frame = None, "", None
-        if recorder.callsites is not None or recorder.processors or options is not None:
-            finder = recorder.callsites or callsites.DEFAULT
-            frame = finder.find(1 if options is None else options.stacklevel)
-            if options is not None:
-                exc_info, problem = options.exc_info, options.evaluate(fields, frame, strict=recorder.strict)
-        encoded_context = self._encode_bound(recorder) if context else b""
-        if recorder.processors:
-            call = ProcessedCall(event, channel, level, payload, fields, context, problem)
-            processed = process(call, recorder, self._logger, frame)
-            if processed is None:
-                return
-            event, channel, level, payload, fields, context, problem = processed
-            encoded_context, frame = recorder.encode_context(context), None  # the context has the callsite
-        if payload is None and exc_info is None and not problem:
-            payload = log_payload(event, level, fields=fields)
-        elif fields or exc_info is not None or problem:
-            payload = _payload(recorder, level, event, payload, exc_info, fields, problem)
-        rendered = recorder.render(level, channel, payload, context, encoded_context, None, frame)
-        if exc_info is None and write is None:
-            recorder.write(level, rendered, channel)
-        else:
-            with current.with_exception(exceptions.find(exc_info)):
-                (write or recorder.write)(level, rendered, channel)
+        """Write the event of a call that raised, without the values that raise.
+
+        Args:
+            call: message, arguments, payload, channel and fields.
+        """
+        if recorder.strict or isinstance(error, PayloadError | KeyboardInterrupt | SystemExit):
+            raise error
+        event, args, payload, channel, fields = call
+        problem = f"the call raised {type_name(error)}; values that raise are replaced"
+        logger = _LoggerOfReplaced(self._logger, self._processors, replaced(self._context))
+        event, args, payload, channel, fields = map(
+            replaced, (event, args, payload, channel, {**fields, "problem": problem})
+        )
+        logger._log(recorder, level, event, args, payload, channel, fields, write)
+        recorder.changed()
 
     @guarded(object.__repr__)
     def __repr__(self) -> str:
@@ -217,6 +220,13 @@ class EventLogger(AsyncMethods, StdlibMethods, structlog.BoundLoggerBase):
         if encoded is None or encoded[0] is not key:
             encoded = self._encoded = key, recorder.encode_context(self._context)
         return encoded[1]
+
+
+class _LoggerOfReplaced(EventLogger):
+    """A logger of values that can't raise. A call that raises nevertheless is not written."""
+
+    def _log_replaced(self, recorder: Recorder, level: Level, error: BaseException, *call: Any) -> None:
+        raise error
 
 
 def write_raw(recorder: Recorder, level: Level, event: Event, write: Write) -> None:

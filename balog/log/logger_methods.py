@@ -79,7 +79,9 @@ class AsyncMethods:
                 with current.with_exception(error):
                     recorder.write(*written)
 
-        self._log(recorder, level, event, args, fields, lambda *made: writes.append((current.exception, made)))
+        payload, channel = fields.pop("payload", None), fields.pop("channel", None)
+        later: Write = lambda *made: writes.append((current.exception, made))  # noqa: E731
+        self._log(recorder, level, event, args, payload, channel, fields, later)
         if not writes:
             return
         try:
