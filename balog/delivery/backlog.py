@@ -27,6 +27,7 @@ IDLE_SECONDS = 60.0
 """Seconds without progress after which a replay ends."""
 
 _STEP = 0.1
+_REDRIVE_BYTES = 4 << 20
 
 
 class Backlog(Struct, kw_only=True):
@@ -143,26 +144,43 @@ def redrive(backlog: Backlog) -> int:
         dead_letters = LinesFile.adopt(path)
         if dead_letters is None:
             continue
-        bodies, others = [], []
-        for line in dead_letters.read_from(0, dead_letters.size, dead_letters.size)[0]:
-            body = _body_of(line)
-            bodies.append(body) if body else others.append(line)
-        files: list[LinesFile] = []
+        waiting: list[LinesFile] = []
         try:
-            for kind, folder, lines in ((Segment, backlog.folder, bodies), (LinesFile, path.parent, others)):
-                if lines:
-                    files.append(kind.create(folder))
-                    files[-1].append(lines)
+            redriven += _redrive_file(backlog.folder, dead_letters, waiting)
             dead_letters.remove()
         except BaseException:
-            for file in files:
+            for file in waiting:
                 file.remove()
             raise
         finally:
-            for file in (dead_letters, *files):
-                file.release()
-        redriven += len(bodies)
+            dead_letters.release()
+        for file in waiting:
+            file.release()
     return redriven
+
+
+def _redrive_file(folder: Path, dead_letters: LinesFile, written: list[LinesFile]) -> int:
+    segment: LinesFile | None = None
+    rest: LinesFile | None = None
+    count = at = 0
+    while at < dead_letters.size:
+        lines, at = dead_letters.read_from(at, 10_000, _REDRIVE_BYTES)
+        bodies, others = [], []
+        for line in lines:
+            body = _body_of(line)
+            bodies.append(body) if body else others.append(line)
+        if bodies:
+            if segment is None:
+                segment = Segment.create(folder)
+                written.append(segment)
+            segment.append(bodies)
+            count += len(bodies)
+        if others:
+            if rest is None:
+                rest = LinesFile.create(dead_letters.path.parent)
+                written.append(rest)
+            rest.append(others)
+    return count
 
 
 def _body_of(line: bytes) -> bytes:
