@@ -109,7 +109,8 @@ class DuckDBEngine:
     def fetch(self, table: str) -> list[Row]:
         """Return the rows of a table."""
         with self._lock:
-            return rows_of(self.connection.sql(f"FROM {table}").to_arrow_table())
+            answer = self.connection.sql(f"FROM {table}").to_arrow_table()
+        return rows_of(answer)
 
     def _new_name(self) -> str:
         self._tables += 1

@@ -34,13 +34,11 @@ class LoggingState:
 
     Attributes:
         recorder: makes and writes events; None until the first event or ``configure``.
-        threshold: the lowest level that is written on any channel; 0 without a recorder.
         program: name and version of the application, unless ``configure`` or a config file names it.
     """
 
     def __init__(self) -> None:
         self.recorder: Recorder | None = None
-        self.threshold = 0
         self.program: tuple[str | None, str | None] = (None, None)
         self._diverted: Callable[[Recorder], Recorder] | None = None
         self._overrides: Mapping[str, int] = {}  # thresholds that set_level has set, by pattern; never changed
@@ -53,11 +51,12 @@ class LoggingState:
 
     def current(self) -> Recorder:
         """Return the process's recorder, configured from the environment if nothing else has configured it."""
-        if self.recorder is None:
+        recorder = self.recorder
+        if recorder is None:
             with self._lock:
-                while self.recorder is None:
+                while (recorder := self.recorder) is None:
                     apply_environment(_apply)
-        return self.recorder
+        return recorder
 
     @contextmanager
     def introduced(self, application: str, version: str | None = None) -> Iterator[None]:
@@ -79,8 +78,8 @@ class LoggingState:
             self._drop_overrides(declared)
             if self._diverted is not None:
                 recorder = self._diverted(recorder)
+            recorder.use_levels(self._overrides)
             before, self.recorder = self.recorder, recorder
-            self._use_levels()
         exit_hooks.at_end(self._close)
         if any(isinstance(route.output, QueuedOutput) for route in recorder.routes):
             exit_hooks.catch_sigterm()
@@ -113,7 +112,6 @@ class LoggingState:
         """Apply changed levels to the current recorder."""
         if self.recorder is not None:
             self.recorder.use_levels(self._overrides)
-        self.threshold = 0 if self.recorder is None else self.recorder.threshold
 
     @contextmanager
     def concealed(self, secrets: Iterable[str]) -> Iterator[None]:

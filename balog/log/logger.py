@@ -53,28 +53,33 @@ class EventLogger(AsyncMethods, StdlibMethods, structlog.BoundLoggerBase):
 
     def debug(self, event: Any = "", /, *args: Any, payload: Any = None, channel: Any = None, **fields: Any) -> None:
         """Log at DEBUG."""
-        if state.threshold <= 10:
-            self._log(state.recorder, "DEBUG", event, args, payload, channel, fields)
+        recorder = state.recorder
+        if recorder is None or recorder.threshold <= 10:
+            self._log(recorder, "DEBUG", event, args, payload, channel, fields)
 
     def info(self, event: Any = "", /, *args: Any, payload: Any = None, channel: Any = None, **fields: Any) -> None:
         """Log at INFO."""
-        if state.threshold <= 20:
-            self._log(state.recorder, "INFO", event, args, payload, channel, fields)
+        recorder = state.recorder
+        if recorder is None or recorder.threshold <= 20:
+            self._log(recorder, "INFO", event, args, payload, channel, fields)
 
     def warning(self, event: Any = "", /, *args: Any, payload: Any = None, channel: Any = None, **fields: Any) -> None:
         """Log at WARNING."""
-        if state.threshold <= 30:
-            self._log(state.recorder, "WARNING", event, args, payload, channel, fields)
+        recorder = state.recorder
+        if recorder is None or recorder.threshold <= 30:
+            self._log(recorder, "WARNING", event, args, payload, channel, fields)
 
     def error(self, event: Any = "", /, *args: Any, payload: Any = None, channel: Any = None, **fields: Any) -> None:
         """Log at ERROR."""
-        if state.threshold <= 40:
-            self._log(state.recorder, "ERROR", event, args, payload, channel, fields)
+        recorder = state.recorder
+        if recorder is None or recorder.threshold <= 40:
+            self._log(recorder, "ERROR", event, args, payload, channel, fields)
 
     def critical(self, event: Any = "", /, *args: Any, payload: Any = None, channel: Any = None, **fields: Any) -> None:
         """Log at CRITICAL."""
-        if state.threshold <= 50:
-            self._log(state.recorder, "CRITICAL", event, args, payload, channel, fields)
+        recorder = state.recorder
+        if recorder is None or recorder.threshold <= 50:
+            self._log(recorder, "CRITICAL", event, args, payload, channel, fields)
 
     def exception(self, event: Any = "", /, *args: Any, **fields: Any) -> None:
         """Log at ERROR with the exception that is being handled."""
@@ -128,6 +133,7 @@ class EventLogger(AsyncMethods, StdlibMethods, structlog.BoundLoggerBase):
         if recorder is None:
             self.log(level, event, *args, payload=payload, channel=channel, **fields)
             return
+        asked, call = level, (event, args, payload, channel, fields)
         options, exc_info, problem, frame = None, None, "", None
         try:
             if args or event.__class__ is not str:
@@ -153,8 +159,8 @@ class EventLogger(AsyncMethods, StdlibMethods, structlog.BoundLoggerBase):
                     exc_info, problem = options.exc_info, options.evaluate(fields, frame, strict=recorder.strict)
             encoded_context = self._encode_bound(recorder) if context else b""
             if recorder.processors:
-                call = ProcessedCall(event, name, level, payload, fields, context, problem)
-                processed = process(call, recorder, self._logger, frame)
+                processing = ProcessedCall(event, name, level, payload, fields, context, problem)
+                processed = process(processing, recorder, self._logger, frame)
                 if processed is None:
                     return
                 event, name, level, payload, fields, context, problem = processed
@@ -170,7 +176,7 @@ class EventLogger(AsyncMethods, StdlibMethods, structlog.BoundLoggerBase):
                 with current.with_exception(exceptions.find(exc_info)):
                     (write or recorder.write)(level, rendered, name)
         except BaseException as error:  # such as the panic of an extension in Rust
-            self._log_replaced(recorder, level, error, (event, args, payload, channel, fields), write)
+            self._log_replaced(recorder, asked, error, call, write)
 
     @guarded()
     def _log_replaced(

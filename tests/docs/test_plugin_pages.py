@@ -70,7 +70,6 @@ def test_a_sink_is_added_by_the_recipe(run: Run, tmp_path: Path, ntfy: HttpStand
     run("balog", "check", str(config), "--connect")
     assert run("balog", "broker", "--config", str(config), feed=line).stdout == line
 
-    assert 'balog.sinks"]\nntfy = "balog_ntfy:NtfySinkConfig"' in MODULES["pyproject.toml"]
     (tmp_path / "rows.py").write_text(MODULES["rows.py"].replace('"topic"', f'"url": {ntfy.url!r}, "topic"'))
     run("rows")
 

@@ -230,6 +230,14 @@ def of_raising_class(error: type[BaseException]) -> Any:
     return type("Proxy", (), {"__class__": property(lambda self: (_ for _ in ()).throw(error))})()
 
 
+def test_a_call_that_raises_is_written_again_as_it_was_made() -> None:
+    written: list[balog.Event] = []
+    balog.configure(written.append)
+    balog.get_logger("x").info("user %s", "bob", extra=of_raising_class(RuntimeError))
+    balog.get_logger("x").info("hello", exc_info=of_raising_class(RuntimeError))
+    assert [(event.header.channel, event.payload["message"]) for event in written] == [("x", "user bob"), ("x", "hello")]
+
+
 def test_an_argument_that_raises_is_replaced_and_the_event_is_written() -> None:
     written: list[balog.Event] = []
     balog.configure(written.append, level="DEBUG")

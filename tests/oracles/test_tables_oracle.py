@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 t = pytest.importorskip("pyspark.sql.types", reason="pyspark is not installed")
 
+from balog.analytics.closed_duckdb import type_name  # noqa: E402
 from tests.oracles.effort import SOAK, seeds  # noqa: E402
 from tests.oracles.payload_recount import Table, bare, read, recount  # noqa: E402
 
@@ -191,8 +192,8 @@ class Files:
     def names(self) -> list[str]:
         return ["order"]
 
-    def columns(self, name: str) -> dict[str, Any]:
-        return {field["name"]: field["type"] for field in json.loads(self.schema.json())["fields"]}
+    def columns(self, name: str) -> dict[str, str]:
+        return {field["name"]: type_name(field["type"]) for field in json.loads(self.schema.json())["fields"]}
 
     def size(self, names: list[str]) -> int:
         return 0

@@ -53,6 +53,7 @@ def open_database(
     with tempfile.TemporaryDirectory(prefix="balog-query-") as folder:
         connection = open_closed(files, folder=folder, memory=MEMORY)
         timer = threading.Timer(seconds, connection.interrupt)
+        timer.daemon = True
         try:
             with _explained(seconds):
                 connection.execute(f"CREATE SCHEMA {quoted(RAW[:-1])}")

@@ -40,7 +40,7 @@ class HandlerCall:
 
     @property
     def is_suspect(self) -> bool:
-        """Whether its first task is suspect; such a call has no other."""
+        """Whether its first task is suspect."""
         return self.tasks[0].is_suspect
 
     def begin(self) -> int:

@@ -22,7 +22,7 @@ KEEP_SECONDS = 300.0
 
 @dataclass(slots=True, eq=False)
 class MessageDelivery:
-    """One delivery of a message, and its progress. Others call its methods, with the schedule's lock after ``admit``.
+    """One delivery of a message, and its progress. Others call its methods; after ``admit``, with the schedule's lock.
 
     Attributes:
         id: the event's id; the message's id when it holds no event.

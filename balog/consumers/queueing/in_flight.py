@@ -172,8 +172,8 @@ class InFlightMessages:
                 self._bytes -= len(delivery.message.body)
             if self._by_event[subscription].get(delivery.id) is delivery:
                 del self._by_event[subscription][delivery.id]
-            if (heir := delivery.settle()) is not None:
-                heirs.append(heir)
+                if (heir := delivery.settle()) is not None:
+                    heirs.append(heir)
         if was_full:
             self.changed.notify_all()
         return heirs

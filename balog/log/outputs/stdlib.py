@@ -70,7 +70,8 @@ def make_record(level: str, event: bytes) -> logging.LogRecord:
     fields = payload.get("fields")
     if is_log and isinstance(fields, dict):
         attributes |= {key: value for key, value in fields.items() if key not in _STANDARD and key[:1] != "_"}
-    return logging.makeLogRecord({**record.__dict__, **attributes})
+    record.__dict__.update(attributes)
+    return record
 
 
 def made_here(record: logging.LogRecord) -> bool:

@@ -20,7 +20,7 @@ from balog.delivery.notices import ThrottledNotices
 from balog.service.api import control_api, schemas_api
 from balog.service.api.bodies import ClientDisconnected, Receive
 from balog.service.api.context import ServiceContext
-from balog.service.api.endpoints import authorize, error_response, explain, json_response
+from balog.service.api.endpoints import authorize, error_response, explain_control, explain_registry, json_response
 from balog.service.api.errors import ApiError
 from balog.service.api.events_api import EventsApi
 
@@ -107,8 +107,10 @@ class Application:
     def _explained(self, scope: Scope, error: Exception) -> Response:
         if isinstance(error, ApiError):
             return error_response(error)
-        if isinstance(error, BalogError):
-            return json_response(*explain(error))
+        if isinstance(error, BalogError) and scope["path"].startswith("/v1/schemas"):
+            return json_response(*explain_registry(error))
+        if isinstance(error, BalogError) and scope["path"] not in (_EVENTS, "/metrics"):
+            return json_response(*explain_control(error))
         self._report(scope, error)
         return error_response(_INTERNAL_ERROR)
 

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
 from contextlib import suppress
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 from msgspec import Raw
@@ -207,22 +207,49 @@ def _split_array(body: bytes) -> list[bytes]:
 
 def half_pair_path(document: bytes) -> str:
     """Return the path of a text with half a surrogate pair; "" if there is none, or the document is not JSON."""
-    with suppress(ValueError, RecursionError):
-        for path, value in values_of(json.loads(document)):
-            if isinstance(value, str) and _HALF.search(value):
-                return path
+    if _ESCAPED.search(document):
+        with suppress(ValueError, RecursionError):
+            for step, value in values_of(json.loads(document, parse_constant=_refuse)):
+                if isinstance(value, str) and _HALF.search(value):
+                    return path_of(step)
     return ""
 
 
-def values_of(document: Any) -> Iterator[tuple[str, Any]]:
-    """Yield each value of a document, and each key that has a value, with its path."""
-    waiting: list[tuple[str, Any]] = [("$", document)]
+def _refuse(constant: str) -> None:
+    raise ValueError(constant)
+
+
+Step: TypeAlias = "tuple[Step | None, str | int]"
+"""The place of a value: that of its object or array, and its key or index."""
+
+
+def values_of(document: Any) -> Iterator[tuple[Step | None, Any]]:
+    """Yield each value of a document, and each key that has a value, with its place, which ``path_of`` writes."""
+    waiting: list[Iterator[tuple[Step | None, Any]]] = [iter([(None, document)])]
     while waiting:
-        path, value = waiting.pop()
-        yield path, value
-        if isinstance(value, dict):
-            for name, member in value.items():
-                member_path = f"{path}.{printable(name[:100])}"
-                waiting += [(member_path, name), (member_path, member)]
-        elif isinstance(value, list):
-            waiting += [(f"{path}[{index}]", member) for index, member in enumerate(value)]
+        for step, value in waiting[-1]:
+            yield step, value
+            if isinstance(value, dict | list):
+                waiting.append(_members(step, value))
+                break
+        else:
+            waiting.pop()
+
+
+def _members(step: Step | None, value: dict[str, Any] | list[Any]) -> Iterator[tuple[Step | None, Any]]:
+    if isinstance(value, list):
+        for index, member in enumerate(value):
+            yield (step, index), member
+    else:
+        for name, member in value.items():
+            yield (step, name), name
+            yield (step, name), member
+
+
+def path_of(step: Step | None) -> str:
+    """Return a place as a path, such as ``$.rows[3]``."""
+    parts: list[str] = []
+    while step is not None:
+        step, name = step
+        parts.append(f"[{name}]" if isinstance(name, int) else f".{printable(name[:100])}")
+    return "$" + "".join(reversed(parts))

@@ -60,14 +60,17 @@ def error_response(error: ApiError) -> Response:
     return Response(error.body(), error.status, error.headers, media_type="application/json")
 
 
-def explain(error: BalogError) -> tuple[Any, int]:
-    """Return the content and the status of the answer for an error of the version store or the registry."""
+def explain_control(error: BalogError) -> tuple[Any, int]:
+    """Return the content and the status of the answer for an error of the version store."""
     content = {"problem": str(error), "path": "$"}
+    if isinstance(error, VersionConflict):
+        return {**content, "head": error.head, "base": error.base}, 409
+    return content, 404 if isinstance(error, ControlError) else 503
+
+
+def explain_registry(error: BalogError) -> tuple[SchemaRejection, int]:
+    """Return the content and the status of the answer for an error of the registry."""
     match error:
-        case VersionConflict():
-            return {**content, "head": error.head, "base": error.base}, 409
-        case ControlError():
-            return content, 404
         case UnknownTypeError() | UnknownVersionError():
             return SchemaRejection(str(error), kind="unknown"), 404
         case VersionTakenError():
@@ -78,4 +81,4 @@ def explain(error: BalogError) -> tuple[Any, int]:
             return SchemaRejection(error.reason, error.path or "$", kind="schema"), 422
         case ConfigError():
             return SchemaRejection(error.reason, kind="name"), 422
-    return content, 503  # the store is unreachable, or packages are missing
+    return SchemaRejection(str(error)), 503  # the store is unreachable, or packages are missing

@@ -13,7 +13,7 @@ from balog.common.errors import BalogError, EventError, split_refusal
 from balog.event import Event, check_keys, decode, decode_checked, encode
 from balog.registry import PayloadValidator, Registry, Schema, SchemaViolation, UnknownTypeError, UnknownVersionError
 from balog.registry.json_schema import is_deeper
-from balog.service.api.bodies import HALF_PAIR, half_pair_path, values_of
+from balog.service.api.bodies import HALF_PAIR, half_pair_path, path_of, values_of
 from balog.service.api.tokens import TokenEntry
 from balog.service.intake.batch import AcceptedEvent
 from balog.service.settings import ServiceConfig
@@ -309,12 +309,12 @@ def _check_integers(document: Any) -> None:
     Raises:
         EventError: an integer does not fit; ``path`` is its path.
     """
-    for path, value in values_of(document):
+    for step, value in values_of(document):
         if isinstance(value, int):
             try:
                 float(value)
             except OverflowError:
-                raise EventError("this number is out of range: no double can hold it", path) from None
+                raise EventError("this number is out of range: no double can hold it", path_of(step)) from None
 
 
 def _check_utf8(item: bytes) -> None:

@@ -98,7 +98,9 @@ class Applier:
                 raise
             self._head = self.entry
             number = cache[0].number
-            self._say(f"control: {error_line(error)}; starts with version {number}, which was applied here last")
+            self._say(
+                f"control: {error_line(error)[:_MAX_REASON]}; starts with version {number}, which was applied here last"
+            )
         self._thread = threading.Thread(target=self._run, name="balog control", daemon=True)
         self._thread.start()
 
@@ -243,7 +245,7 @@ class Applier:
             if self._cache is not None:
                 self._cache.write(entry, data)
         except BalogError as error:
-            reason = error_line(error)
+            reason = error_line(error)[:_MAX_REASON]
             self._say(f"control: {reason}; version {entry.number} is not cached for a start without the store")
 
     def _reject(self, entry: DocumentVersion, reason: str, is_fallback: bool = False) -> None:

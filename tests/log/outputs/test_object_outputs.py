@@ -258,6 +258,16 @@ class TestLogging:
         assert record.created == pytest.approx(event.header.timestamp.timestamp())
         assert record.msecs == int(event.header.timestamp.microsecond / 1000)
 
+    def test_a_record_factory_of_the_program_is_not_asked(self, records: list[logging.LogRecord]) -> None:
+        before = logging.getLogRecordFactory()
+        logging.setLogRecordFactory(lambda name, *rest, **named: before(name.partition(".")[0], *rest, **named))
+        try:
+            configure("logging")
+            get_logger("app.db").warning("x")
+        finally:
+            logging.setLogRecordFactory(before)
+        assert [record.name for record in records] == ["app.db"]
+
     def test_caplog_sees_events(self, caplog: pytest.LogCaptureFixture) -> None:
         """At every level that balog writes, whatever the root logger's level is."""
         configure("logging", level="DEBUG")

@@ -1,4 +1,5 @@
 import json
+import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -7,7 +8,7 @@ from hypothesis import strategies as st
 from balog.event import decode
 from balog.registry.json_schema import is_deeper
 from balog.registry.registry import open_registry
-from balog.service.api.bodies import ByteBudget, content_form, inflate, split
+from balog.service.api.bodies import ByteBudget, content_form, half_pair_path, inflate, split
 from balog.service.api.errors import ApiError
 from balog.service.api.item_reader import ItemReader, RejectedItem
 from balog.service.api.tokens import ANONYMOUS
@@ -62,6 +63,14 @@ def test_half_a_surrogate_pair_refuses_its_event_alone_and_says_where(before):
     with pytest.raises(ApiError, match=problem.reason) as refused:
         split(half.encode(), "json", 50)
     assert refused.value.path == "$.m[1]"
+
+
+def test_half_a_surrogate_pair_is_looked_for_without_a_path_for_each_value():
+    document = "[" * 900 + r'"\ud800\udc00", ' + ",".join(["0"] * 200_000) + "]" * 900
+    tracemalloc.start()
+    assert half_pair_path(document.encode()) == ""
+    assert tracemalloc.get_traced_memory()[1] < 30 << 20
+    tracemalloc.stop()
 
 
 @given(document=anything, limit=st.integers(1, 6))

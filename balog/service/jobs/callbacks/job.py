@@ -33,7 +33,7 @@ class CallbackJob(EngineJob):
         networks: private networks that a callback with ``private`` may call.
 
     Raises:
-        ConfigError: an invalid config.
+        ConfigError: an invalid config; ``where`` is checked when the job starts.
     """
 
     def __init__(
