@@ -15,11 +15,13 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from fcntl import F_SETPIPE_SZ, fcntl
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
 
 from balog.tap.syncing import Interrupted, Stop
+from balog.tap.syncing.session import Session
 
 TAP = '''
 import json, os, sys, time
@@ -338,3 +340,27 @@ def test_a_signal_waits_until_the_source_has_logged(module: str) -> None:
     finally:
         left = signal.setitimer(signal.ITIMER_REAL, 0)[0]
     assert left > 900
+
+
+@pytest.mark.parametrize("count", range(1, 5))
+def test_no_signal_is_raised_outside_of_the_source_after_one_in_its_call(count: int) -> None:
+    session: Any = SimpleNamespace(stop=Stop(), is_calling=False)
+    stream: Any = SimpleNamespace(call=lambda providers: [])
+    returns = 0
+
+    def interrupt(frame: Any, event: str, argument: Any) -> None:
+        nonlocal returns
+        if event == "return" and session.stop.in_source:
+            returns += 1
+            if returns == count:
+                raise Interrupted(signal.SIGTERM)
+
+    sys.setprofile(interrupt)
+    try:
+        with suppress(Interrupted):
+            Session.call(session, stream, {})
+    finally:
+        sys.setprofile(None)
+    assert returns > 0
+    assert not session.stop.in_source
+    assert not session.is_calling

@@ -64,16 +64,6 @@ class Stop(StopSignals):
         if self.number is not None:
             raise Interrupted(self.number)
 
-    @contextmanager
-    def interruptible(self) -> Iterator[None]:
-        """Raise ``Interrupted`` at a signal inside the ``with`` body, where the source's code runs."""
-        self.in_source = True
-        try:
-            self.check()
-            yield
-        finally:
-            self.in_source = False
-
     def items(self, source: Iterable[Any]) -> Generator[Any, None, None]:
         """Yield the items of a source. A signal interrupts the source's code, but not the code that gets the items."""
         try:

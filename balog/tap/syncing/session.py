@@ -185,12 +185,12 @@ class Session:
 
     def call(self, stream: Stream, providers: Providers) -> Any:
         """Call a stream's function, and return what it returns; a signal interrupts it."""
-        self.is_calling = True
-        try:
-            with self.stop.interruptible():
-                return stream.call(providers)
+        try:  # not a context manager: a signal during its `__enter__` would skip its `__exit__`
+            self.is_calling = self.stop.in_source = True
+            self.stop.check()
+            return stream.call(providers)
         finally:
-            self.is_calling = False
+            self.stop.in_source = self.is_calling = False
 
     def write_state(self) -> None:
         """Write a STATE, and flush what was written before."""
