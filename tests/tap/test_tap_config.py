@@ -116,6 +116,25 @@ class TestJsonSchema:
             spec.check({})
         assert refused(spec, {"a": "x"}) == ["$.a: expected an integer, got a string"]
 
+    def test_the_default_of_a_setting_inside_another_is_checked_with_its_references(self) -> None:
+        port = {"$ref": "#/definitions/port", "default": 5432}
+        auth = {"type": "object", "properties": {"port": {"allOf": [port], "default": "x"}}}
+        spec = make_spec({"properties": {"auth": auth}, "definitions": {"port": INT}})
+        with pytest.raises(TapError, match=r"default .*: \$\.auth\.port: expected an integer, got a string"):
+            spec.check({"auth": {}})
+
+    @pytest.mark.parametrize(
+        ("keywords", "config", "problem"),
+        [
+            ({"dependentRequired": {"a": ["b"]}}, {}, "$: the field 'b' is missing"),
+            ({"maxProperties": 1}, {"b": 1}, "$: has more than 1 property"),
+            ({"if": {"required": ["a"]}, "then": {"required": ["b"]}}, {}, "$: the field 'b' is missing"),
+        ],
+    )
+    def test_a_default_that_fits_alone_is_not_the_taps_error(self, keywords: Any, config: Any, problem: str) -> None:
+        spec = make_spec({"properties": {"a": {"default": "x"}, "b": {}}, **keywords})
+        assert refused(spec, config) == [problem]
+
     def test_what_is_the_toolkits_is_not_refused_by_a_strict_one(self) -> None:
         spec = make_spec({"type": "object", "properties": {"url": {}}, "additionalProperties": False})
         config = {"url": "u", "start_date": "2026-01-01", "quarantine_file": "q"}

@@ -22,6 +22,7 @@ TOOLKIT_SETTINGS: dict[str, dict[str, Any]] = {
 """Settings that every tap of the toolkit supports, whether its spec declares them or not."""
 
 _OPEN = {"type": "object"}
+_DEFINITIONS = ("$defs", "definitions")
 _MAX_PROBLEMS = 100
 
 
@@ -66,14 +67,22 @@ class ConfigSpec:
         problems: list[ConfigError] = []
         revealed = reveal(config, self.schema, self.schema, "$", set(), problems)
         if not problems:
-            filled: dict[str, Any] = _filled(revealed, self.schema, self.schema)
+            defaults: list[tuple[Any, Any]] = []
+            filled: dict[str, Any] = _filled(revealed, self.schema, self.schema, defaults)
             if not (faults := list(mismatches(self._validator, filled))):
                 return filled
             given = set(map(str, mismatches(self._validator, revealed)))
             problems = [fault for fault in faults if str(fault) in given]
-            if not problems:
+            if not problems and any(self._refuses(declared, default) for declared, default in defaults):
                 raise TapError(f"config schema: a default is refused by its own schema: {faults[0]}")
+            problems = problems or faults
         raise TapConfigProblems([_placed(problem, source, sources or {}) for problem in problems[:_MAX_PROBLEMS]])
+
+    def _refuses(self, declared: Any, value: Any) -> bool:
+        """Return whether the schema of one setting refuses a value. Its references lead into the whole schema."""
+        root = {name: self.schema[name] for name in ("$schema", "$id", *_DEFINITIONS) if name in self.schema}
+        schema = {**root, "properties": {**self.schema.get("properties", {}), "": declared}}
+        return not compile_schema(schema).is_valid({"": value})
 
     def warnings(self, config: Mapping[str, Any]) -> list[str]:
         """Return a line for each unknown setting that the schema does not forbid."""
@@ -139,8 +148,12 @@ def _placed(problem: ConfigError, source: str, sources: Mapping[str, str]) -> Co
     return ConfigError(problem.reason, problem.source or sources.get(top, source), problem.path)
 
 
-def _filled(value: Any, schema: Any, root: Any, depth: int = 0) -> Any:
-    """Return a copy of a value with missing settings set to their defaults."""
+def _filled(value: Any, schema: Any, root: Any, defaults: list[tuple[Any, Any]], depth: int = 0) -> Any:
+    """Return a copy of a value with missing settings set to their defaults, which are added to a list.
+
+    Args:
+        defaults: gets the schema of each such setting, and its default.
+    """
     schema = resolve_reference(schema, root)
     if not isinstance(schema, Mapping) or depth > MAX_DEPTH:
         return value
@@ -149,12 +162,13 @@ def _filled(value: Any, schema: Any, root: Any, depth: int = 0) -> Any:
         for name, inner in schema.get("properties", {}).items():
             declared = resolve_reference(inner, root)
             if name in settings:
-                settings[name] = _filled(settings[name], declared, root, depth + 1)
+                settings[name] = _filled(settings[name], declared, root, defaults, depth + 1)
             elif isinstance(declared, Mapping) and "default" in declared:
                 settings[name] = copy.deepcopy(declared["default"])
+                defaults.append((declared, declared["default"]))
         return settings
     if isinstance(value, list) and "items" in schema:
-        return [_filled(item, schema["items"], root, depth + 1) for item in value]
+        return [_filled(item, schema["items"], root, defaults, depth + 1) for item in value]
     return value
 
 
