@@ -120,14 +120,14 @@ class EndpointPlanner:
             raise SchemaError("a parameter is only a part of a segment of its path")
         above = self._by_path.get("/".join(parts[: indexes[-1]])) if indexes else None
         field = self._field_of(above, parts[indexes[-1]].strip("{}")) if above is not None else None
+        if above is not None and above.parent is not None and field is not None:
+            raise SchemaError(f"it is below {above.name}, which has a parent itself")
         parent, from_parent = None, {}
         for index in indexes:
             name = parts[index].strip("{}")
             if above is None or field is None or index != indexes[-1]:
                 parts[index] = f"{{config.{self._setting(name, parameters)}}}"
                 continue
-            if above.parent is not None:
-                raise SchemaError(f"it is below {above.name}, which has a parent itself")
             parent = above
             parts[index] = f"{{{field}}}"
             own = snake(name if _plain(name) not in _KEYS else f"{above.name} {name}", "parent")

@@ -128,6 +128,14 @@ def test_paging_as_documents_have_it(
     assert stream.paging == paging
 
 
+def test_a_path_that_is_left_out_adds_no_setting(tmp_path: Path) -> None:
+    paths = ("/orgs", "/orgs/{org_id}/repos", "/orgs/{org_id}/repos/{repo_id}/issues")
+    things = {path: listing({"type": "array", "items": THING}, path=path)["paths"][path] for path in paths}
+    project = plans(tmp_path, {"openapi": "3.1.0", "paths": things})
+    assert [stream.name for stream in project.streams] == ["orgs", "repos"]
+    assert project.settings == {}
+
+
 def test_the_bookmark_is_sent_by_a_parameter_that_a_first_run_can_leave_out(tmp_path: Path) -> None:
     text, time = {"type": "string"}, {"type": "string", "format": "date-time"}
     given = [
