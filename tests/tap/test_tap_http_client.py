@@ -107,6 +107,20 @@ def test_a_post_is_tried_again_only_where_nothing_was_done(server: HttpStandIn, 
     assert client.post("search", is_repeatable=True).status == 200
 
 
+def test_a_post_whose_authorization_fails_is_tried_again(server: HttpStandIn) -> None:
+    headers = iter([ConnectionResetError(), {"X-Key": "k"}])
+
+    def auth() -> Mapping[str, str]:
+        granted = next(headers)
+        if isinstance(granted, Exception):
+            raise granted
+        return granted
+
+    with Client(server.url, auth=auth, policy=AT_ONCE) as client:
+        assert client.post("jobs").status == 200
+    assert len(server.requests) == 1
+
+
 def test_a_server_that_is_not_there_is_told_without_the_query(client: Client, server: HttpStandIn) -> None:
     server.stop()
     with pytest.raises(SourceError) as caught:

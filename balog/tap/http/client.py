@@ -140,7 +140,8 @@ class Client:
         request = Request(method, url, sent, body, repeatable)
 
         def can_repeat(error: Any) -> bool:
-            return repeatable or getattr(error, "status", 0) in NOT_PROCESSED
+            may_be_processed = isinstance(error, SourceError) and getattr(error, "status", 0) not in NOT_PROCESSED
+            return repeatable or not may_be_processed
 
         for attempt in self.policy.attempts(endpoint, can_repeat):
             with attempt:
