@@ -19,6 +19,7 @@ from balog.tap.credentials import (
     cookie,
     header,
     once,
+    periodic,
     query,
 )
 from balog.tap.errors import SourceError, TapError
@@ -70,6 +71,14 @@ def test_a_key_in_the_query_is_not_in_urllib3_s_log(server: HttpStandIn, caplog:
         client.get("me")
     assert "/me?…" in caplog.text
     assert "k3y-s3cret" not in caplog.text
+
+
+@pytest.mark.parametrize("kind", [once, periodic])
+def test_headers_of_a_credential_that_are_rejected_are_fetched_again(server: HttpStandIn, kind: Any) -> None:
+    keys = iter(["old", "new"])
+    server.respond = lambda request: Answer(200 if request.headers["x-key"] == "new" else 401)
+    with Client(server.url, auth=kind(lambda: {"X-Key": next(keys)})) as client:
+        assert client.get("me").status == 200
 
 
 @pytest.mark.parametrize("kind", ["query", "cookie"])

@@ -29,7 +29,7 @@ class Signer(Protocol):
 
 
 Auth: TypeAlias = "Callable[[], Mapping[str, str]] | Signer"
-"""A function that returns headers; or a ``Signer``."""
+"""A function that returns headers, with an optional method ``refresh(headers)``; or a ``Signer``."""
 
 _REJECTIONS = range(400, 404)
 
@@ -40,19 +40,26 @@ def authorize(auth: Auth | None, request: Request) -> Request:
         return request
     if hasattr(auth, "sign"):
         return auth.sign(request)
-    return request._replace(headers={**request.headers, **auth()})
+    granted = dict(auth())
+    return request._replace(headers={**request.headers, **granted}, granted=granted)
 
 
 def repeats(auth: Auth | None, request: Request, status: int, headers: Mapping[str, str]) -> bool:
-    """Return whether a rejected request is authorized and sent again, once.
+    """Return whether a rejected request is authorized and sent again, once; refresh the credential if so.
 
     Args:
         request: as it was sent.
         headers: those of the response, by lower-case names.
     """
-    if auth is None or status not in _REJECTIONS or not hasattr(auth, "rejected"):
+    if auth is None or status not in _REJECTIONS:
         return False
-    return auth.rejected(request, status, headers)
+    if hasattr(auth, "rejected"):
+        return auth.rejected(request, status, headers)
+    refresh = getattr(auth, "refresh", None)
+    if status != 401 or refresh is None:
+        return False
+    refresh(request.granted)
+    return True
 
 
 def secrets_of(request: Request) -> set[str]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any, BinaryIO, NamedTuple
 
 from balog.common.errors import ConfigError
@@ -26,6 +26,7 @@ class Request(NamedTuple):
 
     Attributes:
         is_repeatable: it can be sent twice.
+        granted: the headers that a function for authorization returned.
     """
 
     method: str
@@ -33,6 +34,7 @@ class Request(NamedTuple):
     headers: dict[str, str]
     body: bytes | None
     is_repeatable: bool = True
+    granted: Mapping[str, str] = MappingProxyType({})
 
 
 def _cookie_jar() -> Any:
