@@ -171,7 +171,7 @@ class TapDefinition:
         default_schema: Any = None
         for name, setting, value, line in self._declarations:
             if not name:
-                default_schema = value
+                default_schema = value if setting == "schema" else default_schema
                 continue
             if name not in self.streams:
                 if self.finder is not None:

@@ -50,6 +50,13 @@ class TestSchema:
         assert [schema["title"] for schema in _schemas(tap).values()] == ["contacts", "leads", "own"]
         assert asked == ["client"]
 
+    def test_of_all_streams_is_not_replaced_by_a_function_without_a_name(self, tap: Tap) -> None:
+        tap.stream("contacts")(lambda: ())
+        tap.schema(source=SCHEMA)
+        tap.bookmark("")(lambda record: None)
+
+        assert tap.link()["contacts"].schema is SCHEMA
+
     def test_a_stream_without_one_is_told_at_the_start(self, tap: Tap) -> None:
         tap.stream("contacts")(lambda: ())
 
