@@ -218,7 +218,7 @@ class TestWhatIsNotWhatItSays:
             (b'a,b\n"1,2\n3,4\n', {"format": "csv"}, "cut off: a quote is open"),
             (b"a,b\n\xff,2\n", {"format": "csv"}, "line 2 is not UTF-8"),
             (b"a", {"format": "csv", "options": {"delimiter": "ab"}}, "delimiter"),
-            (b"a", {"format": "csv", "options": {"skip": 1}}, "unknown field `skip`"),
+            (b"a", {"format": "csv", "options": {"skip": 1}}, "unknown field `skip`; there are delimiter, quote_"),
             (b"a", {"format": "csv", "options": {"header": "no"}}, "header"),
             (b"a", {"format": "csv", "options": {"header": False}}, "no SCHEMA"),
             (b"a", {"format": "csv", "options": {"delimiter": '"'}}, "different characters"),

@@ -58,7 +58,8 @@ def csv_options(options: Mapping[str, Any]) -> CsvOptions:
         read = msgspec.convert(dict(options), CsvOptions)
     except msgspec.ValidationError as error:
         reason, path = split_refusal(error)
-        raise BatchError(f"the CSV options are not valid: {path}: {reason}") from None
+        known = ", ".join(CsvOptions.__struct_fields__)
+        raise BatchError(f"the CSV options are not valid: {path}: {reason}; there are {known}") from None
     if read.escape_char == read.quote_char:  # the same as a doubled quote
         return msgspec.structs.replace(read, escape_char=None)
     special = [char for char in (read.delimiter, read.quote_char, read.escape_char) if char is not None]
