@@ -175,7 +175,7 @@ class AlertmanagerSink(HttpSink):
     def _post(self, documents: Sequence[Mapping[str, Any]]) -> None:
         for start in range(0, len(documents), _PER_REQUEST):
             answer = self._client.post(_PATH, msgspec.json.encode(documents[start : start + _PER_REQUEST]))
-            if answer.status != 200 or answer.body:  # the API answers so, and a page to sign in does not
+            if answer.body:  # Alertmanager and gateways answer without one, a sign-in page has one
                 raise SinkError(f"{self._options.url} does not answer as Alertmanager does; is the URL right?")
 
     def _resend_regularly(self) -> None:
