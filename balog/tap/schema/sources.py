@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import balog
 from balog.tap.config.relative_files import relative_to_caller
 from balog.tap.errors import SchemaError
 from balog.tap.records.validation import RecordValidator
@@ -66,9 +67,15 @@ def _of_records(schema: dict[str, Any], source: str) -> dict[str, Any]:
 def _of_file(documents: Documents, file: str) -> dict[str, Any]:
     schema = flatten(resolve_target(documents, documents.open(file)))
     _of_records(schema, file)
-    if reason := RecordValidator(schema, schema, (), lambda crumb: True).fault():
-        raise SchemaError(reason, file)
+    if reason := _fault(schema, schema):
+        if not _fault({}, schema):
+            raise SchemaError(reason, file)
+        balog.get_logger("balog.tap.schema").warning(f"{file}: only types are checked: {reason}")  # its $schema
     return schema
+
+
+def _fault(schema: dict[str, Any], document: dict[str, Any]) -> str:
+    return RecordValidator(schema, document, (), lambda crumb: True).fault()
 
 
 def _no_file(path: str) -> bytes:
