@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from balog.common.errors import ConfigError
@@ -18,78 +18,86 @@ from balog.log.values.json_values import safe_str
 
 if TYPE_CHECKING:
     from balog.log.channels import LoggerChannel
+    from balog.log.recorder import Recorder
 
 Write = Callable[[str, bytes, str], object]
 """Takes an encoded event: its level, its bytes and its channel, as ``Recorder.write`` does."""
 
 
 class AsyncMethods:
-    """structlog's ``async`` methods. The event is made at the call, with its time, thread, context and exception.
+    """structlog's methods for ``await``. The event is made at the call, with its time, thread, context and exception.
 
     Only the write to the outputs happens in a thread, and ``await`` returns after it.
     """
 
     _log: Callable[..., None]
 
-    async def adebug(self, event: Any = "", /, *args: Any, **fields: Any) -> None:
+    def adebug(self, event: Any = "", /, *args: Any, **fields: Any) -> Coroutine[Any, Any, None]:
         """Log at DEBUG, and write in a thread."""
-        await self._defer("DEBUG", event, args, fields)
+        return self._defer("DEBUG", event, args, fields)
 
-    async def ainfo(self, event: Any = "", /, *args: Any, **fields: Any) -> None:
+    def ainfo(self, event: Any = "", /, *args: Any, **fields: Any) -> Coroutine[Any, Any, None]:
         """Log at INFO, and write in a thread."""
-        await self._defer("INFO", event, args, fields)
+        return self._defer("INFO", event, args, fields)
 
-    async def awarning(self, event: Any = "", /, *args: Any, **fields: Any) -> None:
+    def awarning(self, event: Any = "", /, *args: Any, **fields: Any) -> Coroutine[Any, Any, None]:
         """Log at WARNING, and write in a thread."""
-        await self._defer("WARNING", event, args, fields)
+        return self._defer("WARNING", event, args, fields)
 
-    async def aerror(self, event: Any = "", /, *args: Any, **fields: Any) -> None:
+    def aerror(self, event: Any = "", /, *args: Any, **fields: Any) -> Coroutine[Any, Any, None]:
         """Log at ERROR, and write in a thread."""
-        await self._defer("ERROR", event, args, fields)
+        return self._defer("ERROR", event, args, fields)
 
-    async def acritical(self, event: Any = "", /, *args: Any, **fields: Any) -> None:
+    def acritical(self, event: Any = "", /, *args: Any, **fields: Any) -> Coroutine[Any, Any, None]:
         """Log at CRITICAL, and write in a thread."""
-        await self._defer("CRITICAL", event, args, fields)
+        return self._defer("CRITICAL", event, args, fields)
 
-    async def aexception(self, event: Any = "", /, *args: Any, **fields: Any) -> None:
+    def aexception(self, event: Any = "", /, *args: Any, **fields: Any) -> Coroutine[Any, Any, None]:
         """Log at ERROR with the exception that is being handled, and write in a thread."""
         if fields.get("exc_info", True) is True:
             fields["exc_info"] = sys.exc_info()
-        await self._defer("ERROR", event, args, fields)
+        return self._defer("ERROR", event, args, fields)
 
-    async def alog(self, level: int | str = "", event: Any = "", /, *args: Any, **fields: Any) -> None:
+    def alog(self, level: int | str = "", event: Any = "", /, *args: Any, **fields: Any) -> Coroutine[Any, Any, None]:
         """Log at a level given as for ``log``, and write in a thread."""
         name = level_of_call(level, fields, strict=state.current().strict)
-        await self._defer(name, event, args, fields)
+        return self._defer(name, event, args, fields)
 
     amsg = ainfo
     awarn = awarning
     aerr = aerror
     afatal = acritical
 
-    async def _defer(self, level: Level, event: Any, args: tuple[Any, ...], fields: dict[str, Any]) -> None:
-        """Write in asyncio's default executor; without one (trio, the end of a loop), here."""
+    def _defer(
+        self, level: Level, event: Any, args: tuple[Any, ...], fields: dict[str, Any]
+    ) -> Coroutine[Any, Any, None]:
         recorder = state.current()
-        if recorder.threshold > LEVELS[level]:
-            return
         writes: list[tuple[BaseException | None, tuple[str, bytes, str]]] = []
+        if recorder.threshold <= LEVELS[level]:
+            payload, channel = fields.pop("payload", None), fields.pop("channel", None)
+            later: Write = lambda *made: writes.append((current.exception, made))  # noqa: E731
+            self._log(recorder, level, event, args, payload, channel, fields, later)
+        return _write_in_thread(recorder, writes)
 
-        def write_all() -> None:
-            for error, written in writes:
-                with current.with_exception(error):
-                    recorder.write(*written)
 
-        payload, channel = fields.pop("payload", None), fields.pop("channel", None)
-        later: Write = lambda *made: writes.append((current.exception, made))  # noqa: E731
-        self._log(recorder, level, event, args, payload, channel, fields, later)
-        if not writes:
-            return
-        try:
-            is_written = asyncio.get_running_loop().run_in_executor(None, write_all)
-        except RuntimeError:
-            write_all()
-        else:
-            await is_written
+async def _write_in_thread(
+    recorder: Recorder, writes: list[tuple[BaseException | None, tuple[str, bytes, str]]]
+) -> None:
+    """Write events in asyncio's default executor; without one (trio, the end of a loop), here."""
+
+    def write_all() -> None:
+        for error, written in writes:
+            with current.with_exception(error):
+                recorder.write(*written)
+
+    if not writes:
+        return
+    try:
+        is_written = asyncio.get_running_loop().run_in_executor(None, write_all)
+    except RuntimeError:
+        write_all()
+    else:
+        await is_written
 
 
 def level_of_call(level: object, fields: dict[str, Any], *, strict: bool) -> Level:

@@ -60,7 +60,9 @@ def process(
                 data = changed
             except structlog.DropEvent:
                 return None
-            except Exception as error:
+            except (KeyboardInterrupt, SystemExit):
+                raise
+            except BaseException as error:  # such as the panic of an extension in Rust
                 if recorder.strict:
                     raise
                 problems.append(f"a processor raised {type(error).__name__}: {safe_str(error)[:200]}")

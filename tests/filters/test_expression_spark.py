@@ -44,9 +44,9 @@ def test_an_expression_becomes_sql_over_the_columns_of_the_source(text: str, sql
 
 
 def test_every_spelling_of_a_level_has_its_severity() -> None:
-    from balog.event import event
+    from balog.event import facility
 
-    assert {name: LEVELS[parse_level(name) or ""] for name in event._LEVEL_ALIASES} == SEVERITIES
+    assert {name: LEVELS[parse_level(name) or ""] for name in facility._LEVEL_ALIASES} == SEVERITIES
 
 
 @pytest.mark.parametrize(

@@ -235,7 +235,18 @@ def test_a_call_that_raises_is_written_again_as_it_was_made() -> None:
     balog.configure(written.append)
     balog.get_logger("x").info("user %s", "bob", extra=of_raising_class(RuntimeError))
     balog.get_logger("x").info("hello", exc_info=of_raising_class(RuntimeError))
-    assert [(event.header.channel, event.payload["message"]) for event in written] == [("x", "user bob"), ("x", "hello")]
+    made = [(event.header.channel, event.payload["message"]) for event in written]
+    assert made == [("x", "user bob"), ("x", "hello")]
+
+
+def test_a_processor_that_panics_is_skipped() -> None:
+    def panic(*call: Any) -> Any:
+        raise Panic
+
+    written: list[balog.Event] = []
+    balog.configure(written.append, processors=[panic])
+    balog.get_logger("x").info("a")
+    assert "Panic" in written[0].payload["problem"]
 
 
 def test_an_argument_that_raises_is_replaced_and_the_event_is_written() -> None:

@@ -107,7 +107,8 @@ class TestAsync:
                 try:
                     raise KeyError("k")
                 except KeyError:
-                    await balog.get_logger("a").aexception("failed")
+                    later = balog.get_logger("a").aexception("failed")
+            await later
 
         asyncio.run(act())
         event = events.one(level="ERROR", context={"request": "r1", "thread": threading.current_thread().name})
