@@ -36,7 +36,7 @@ CLASS_LINES = 300
 FUNCTION_LINES = 60
 FILE_LINES = 350
 FOLDER_ENTRIES = 20
-ROOM_LINES = {"balog": 70_626, "balog/tap": 13_469, "plugins": 3_949, "tests": 77_284}
+ROOM_LINES = {"balog": 70_626, "balog/tap": 13_469, "plugins": 3_944, "tests": 77_284}
 """Lines of code that a room has at most. A limit only ever goes down, except that a package may move to ``plugins``."""
 
 FOREIGN_WRITES = 0.8

@@ -173,20 +173,12 @@ def test_an_alert_that_fires_is_sent_again_until_it_resolves(service, sink, serv
     assert len(service.posts) == count
 
 
-@pytest.mark.parametrize("status", [202, 204])
-def test_gateways_answer_with_any_2xx(service, sink, server, status):
-    server.will(Answer(status))
-    sink.write([alert_delivery()])
-    assert len(server.requests) == 1
-
-
 @pytest.mark.parametrize("status", [200, 202])
-def test_an_answer_of_another_server_is_no_success(service, sink, server, status):
-    server.will(Answer(status, b"<html>Sign in</html>"))
+def test_an_answer_with_a_body_is_of_another_server(service, sink, server, status):
+    server.will(Answer(status, b"<html>Sign in</html>"), Answer(204))
     with pytest.raises(SinkError, match="does not answer as Alertmanager does"):
         sink.write([alert_delivery()])
     sink.write([alert_delivery()])
-    assert len(service.posts) == 1
 
 
 def test_a_repeat_changes_nothing(service, sink):
