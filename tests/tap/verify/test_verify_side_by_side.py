@@ -81,7 +81,7 @@ def test_after_a_run_that_changed_the_config_runs_go_one_by_one(config: Path, mo
 def test_a_first_sync_that_hangs_is_the_only_one(config: Path) -> None:
     command = [sys.executable, "-S", "-E", str(TAP), "--config", str(config), "--sin", "hangs"]
 
-    report = verify(command, Options(jobs=4, timeout=0.5, grace=0.2, rules=("selection", "state")))
+    report = verify(command, Options(jobs=4, timeout=2.0, grace=0.2, rules=("selection", "state")))
 
     assert {run.name for run in report.runs} == {"discover", "sync"}
     [alone] = [finding.detail for finding in report.findings if finding.rule.id == "only-selected-streams-come"]
