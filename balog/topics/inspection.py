@@ -64,9 +64,12 @@ def look(
         limit: the largest number of messages.
         where: selects events among 10,000 messages, or among 10 of a queue.
     """
-    sample = _SAMPLE_WHERE if topic.keeps_groups else _SAMPLE_OF_QUEUE
+    if where is not None:
+        among = _SAMPLE_WHERE if topic.keeps_groups else _SAMPLE_OF_QUEUE
+    else:
+        among = limit
     matches = []
-    for message in topic.peek(limit if where is None else sample, newest=newest):
+    for message in topic.peek(among, newest=newest):
         try:
             event: Event | EventError = decode(message.body)
         except EventError as error:

@@ -10,6 +10,7 @@ from balog.consumers.ledgers.ledger import Ledger
 from balog.consumers.queueing.scheduling import Schedule
 from balog.consumers.running.failure_log import FailureLog
 from balog.consumers.running.settings import EngineSettings
+from balog.consumers.stats import EngineStats
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class RunContext:
     """
 
     settings: EngineSettings
+    stats: EngineStats
     schedule: Schedule
     ledger: Ledger
     hooks: HookCalls

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from operator import attrgetter
 from typing import Literal, NamedTuple
 
 from confluent_kafka import ConsumerGroupState, ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
@@ -15,7 +14,8 @@ from balog.topics.kafka.clients import REQUEST_TIMEOUT, Clients
 from balog.topics.kafka.errors import as_kafka_error
 from balog.topics.kafka.member import GroupMember
 from balog.topics.kafka.progress import CommittedProgress, decode, encode
-from balog.topics.kafka.records import body_of, origin_of, read, read_headers, read_id, read_key, read_published
+from balog.topics.kafka.reader import read
+from balog.topics.kafka.records import body_of, origin_of, read_headers, read_id, read_key, read_published
 
 
 class Log(NamedTuple):
@@ -38,8 +38,9 @@ class Pending(NamedTuple):
     in_flight: int = 0
     waiting: int = 0
 
-    def plus(self, other: Pending) -> Pending:
-        """Return both together."""
+    def __add__(self, other: object) -> Pending:
+        if not isinstance(other, Pending):
+            return NotImplemented
         return Pending(*(left + right for left, right in zip(self, other)))
 
 
@@ -55,7 +56,7 @@ def pending(clients: Clients, log: Log, group: str, member: GroupMember | None, 
             continue
         reached, untouched, in_flight, waiting, handed = seen
         lag = untouched + max(0, end - max(start, reached or 0))
-        total = total.plus(Pending(handed, lag, in_flight, waiting))
+        total += Pending(handed, lag, in_flight, waiting)
     if not rest:
         return total
     busy: bool | None = None
@@ -68,7 +69,7 @@ def pending(clients: Clients, log: Log, group: str, member: GroupMember | None, 
         if again and busy is None:
             busy = _has_members(clients, group, where)
         state = Pending(handed, max(0, end - max(start, handed)))
-        total = total.plus(state._replace(in_flight=again) if busy else state._replace(waiting=again))
+        total += state._replace(in_flight=again) if busy else state._replace(waiting=again)
     return total
 
 
@@ -100,8 +101,7 @@ def peek(clients: Clients, log: Log, limit: int, where: str, *, newest: bool) ->
             number: (max(start, end - width), end) if newest else (start, min(end, start + width))
             for number, (start, end) in log.bounds.items()
         }
-        records = read(clients.settings, log.topic, stretches, where)
-        messages = sorted(map(_received, records), key=attrgetter("published"))
+        messages = sorted(map(_received, read(clients.settings, log.topic, stretches, where)), key=_published)
         if len(messages) >= limit or stretches == log.bounds:
             return messages[-limit:] if newest else messages[:limit]
         width *= 4  # offsets of aborted transactions and of deleted records hold no message
@@ -112,6 +112,10 @@ def _received(record: Record) -> Received:
     id, key, published = read_id(record, headers), read_key(record, headers), read_published(record, headers)
     body, is_tombstone = body_of(record), record.value() is None
     return Received(id, body, origin_of(record), 0, published, key, is_tombstone=is_tombstone)
+
+
+def _published(message: Received) -> float:
+    return message.published
 
 
 def last_replay(clients: Clients, log: Log, group: str, where: str) -> int:

@@ -26,7 +26,8 @@ from balog.topics.kafka.dead_letters import DeadLetters
 from balog.topics.kafka.member import GroupMember
 from balog.topics.kafka.partition import FetchedMessage
 from balog.topics.kafka.publisher import OutgoingRecord
-from balog.topics.kafka.records import ID, again_headers, body_of, new_number, read
+from balog.topics.kafka.reader import read
+from balog.topics.kafka.records import ID, again_headers, body_of, new_number
 
 DEAD = ".dead"
 RETRY = ".retry"
@@ -238,7 +239,7 @@ class KafkaTopic(Topic):
         retries = self._retry_log(group)
         if retries is not None:
             more = inspection.pending(self._clients, retries, group, member, self._where)
-            total = total.plus(more)._replace(position=total.position)
+            total = (total + more)._replace(position=total.position)
         return GroupState(group, *total, self._dead(group).count())
 
     def describe(self) -> TopicState:
