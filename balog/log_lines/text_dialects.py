@@ -138,7 +138,9 @@ def _line(message: str, level: Level, **parts: Any) -> LogLine:
     return LogLine(level=level, message=message, metric=metric_in(message), **parts)
 
 
-_PAIR = re.compile(r'\s{0,10}([A-Za-z_@][\w.@-]{0,100})=(?:"((?:[^"\\]|\\.)*)"|([^\s"]*))(?=\s|$)', re.DOTALL)
+_PAIR = re.compile(
+    r'\s{0,10}(?:([A-Za-z_@][\w.@-]{0,100})=(?:"((?:[^"\\]|\\.)*)"|([^\s"]*))|([^\s"=]{1,200}))(?=\s|$)', re.DOTALL
+)
 _MAX_PAIRS = 200
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
@@ -150,15 +152,21 @@ _LOGFMT_STACKS = ("exc_info", "exception", "stack", "stacktrace")
 
 
 def _logfmt(line: str) -> LogLine | None:
-    """Read ``level=error msg="it is so" key=value``: pairs alone, with a level and a message."""
+    """Read ``level=error msg="it is so" key=value word``: pairs, with a level and a message; a word alone is true."""
     pairs: dict[str, Any] = {}
+    words: dict[str, Any] = {}
     at, end = 0, len(line.rstrip())
     while at < end:
         match = _PAIR.match(line, at)
-        if match is None or len(pairs) >= _MAX_PAIRS:
+        if match is None or len(pairs) + len(words) >= _MAX_PAIRS or (match[4] and not pairs):
             return None
-        name, quoted, plain = match.groups()
-        pairs[name] = plain if quoted is None else _ESCAPE.sub(lambda token: _ESCAPES.get(token[1], token[1]), quoted)
+        name, quoted, plain, word = match.groups()
+        if word:
+            words[word] = True
+        elif quoted is None:
+            pairs[name] = plain
+        else:
+            pairs[name] = _ESCAPE.sub(lambda token: _ESCAPES.get(token[1], token[1]), quoted)
         at = match.end()
     by_level = next(((name, level) for name in _LOGFMT_LEVELS if (level := level_of(pairs.get(name, "")))), None)
     by_message = next((name for name in _LOGFMT_MESSAGES if name in pairs), None)
@@ -177,5 +185,5 @@ def _logfmt(line: str) -> LogLine | None:
         timestamp=time_from(pairs.pop(when)) if when else None,
         exception=exception_in(exc_text.rstrip().split("\n")) if exc_text else None,
         exc_text=exc_text,
-        fields=pairs,
+        fields=words | pairs,
     )

@@ -180,6 +180,8 @@ class TestLinesOfOthers:
             ("Level 35:x:boom", "WARNING", "x", "boom"),
             ("ERROR:https://example.com is down", "ERROR", None, "https://example.com is down"),
             ("time=2026-01-01T00:00:00Z level=ERROR msg=boom", "ERROR", None, "boom"),
+            ("level=error msg=boom order=7 retrying it's", "ERROR", None, "boom"),
+            ("level=error msg='boom' level", "ERROR", None, "'boom'"),
             ('{"severity":"EMERGENCY","message":"boom","logger":"x"}', "CRITICAL", "x", "boom"),
             ('{"version":"1.1","short_message":"boom","level":3,"timestamp":1767225600.5}', "ERROR", None, "boom"),
             ('{"severity_number":17,"body":"boom"}', "ERROR", None, "boom"),
@@ -202,6 +204,7 @@ class TestLinesOfOthers:
             '{"id": 1, "level": 3}',
             "Note: this is text",
             "Total: 3 of level=error",
+            "Failed with level=error msg=boom",
             "[3, 4]",
         ],
     )

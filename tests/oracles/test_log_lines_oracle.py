@@ -107,7 +107,7 @@ def _structlog(level: str, name: str, message: str, renderer: Any) -> str:
         renderer,
     ]
     log = structlog.wrap_logger(structlog.PrintLogger(out), processors, structlog.BoundLogger)
-    getattr(log.bind(logger=name), level.lower())(message)
+    getattr(log.bind(logger=name, is_late=True), level.lower())(message)
     return out.getvalue().rstrip("\n")
 
 
