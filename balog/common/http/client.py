@@ -19,7 +19,8 @@ from balog.common.text import one_line
 _MAX_ANSWER = 16 << 20
 _MAX_EXCERPT = 200
 _MAX_RETRY_AFTER = 3600.0
-_EVENTS_FAULT = frozenset({400, 413, 415, 422})
+EVENTS_FAULT = frozenset({400, 413, 415, 422})
+"""Statuses by which a server rejects the events of a request: without them, it may take others."""
 
 
 class HttpResponse(NamedTuple):
@@ -144,7 +145,7 @@ class HttpClient:
         raise HttpStatusError(
             f"{self.place} answered {text}",
             HttpResponse(answer.status, data),
-            retryable=answer.status not in _EVENTS_FAULT,
+            retryable=answer.status not in EVENTS_FAULT,
             retry_after=read_retry_after(answer.headers.get("Retry-After"), longest=_MAX_RETRY_AFTER),
         )
 

@@ -14,6 +14,7 @@ from msgspec import Struct
 from balog.common.errors import ConfigError
 from balog.common.http import HttpClient, HttpStatusError, check_headers, check_url
 from balog.common.http.addresses import ANYWHERE, Networks
+from balog.common.http.client import EVENTS_FAULT
 from balog.common.http.guarded_pool import ASK_OPERATOR, Cutter, open_guarded_pool
 from balog.common.secrets import Secret
 from balog.service.document import Callback
@@ -25,7 +26,6 @@ REREAD_SECONDS = 10.0
 """Seconds between readings of files with a key, a header or the URL."""
 
 _MAX_ANSWER = 64 * 1024
-_EVENTS_FAULT = frozenset({400, 413, 415, 422})
 
 
 class PostFailure(Struct, frozen=True):
@@ -44,7 +44,7 @@ class PostFailure(Struct, frozen=True):
     @property
     def is_events(self) -> bool:
         """Whether the endpoint rejects these events, and others may succeed."""
-        return self.status in _EVENTS_FAULT
+        return self.status in EVENTS_FAULT
 
 
 def check_callback(config: Callback) -> None:
