@@ -18,6 +18,7 @@ from balog.log.config.environment import apply_environment
 from balog.log.config.logger_config import Where, list_outputs, merge_settings
 from balog.log.context import run_id
 from balog.log.levels import parse_threshold
+from balog.log.outputs.objects import is_deferred
 from balog.log.outputs.queued import QueuedOutput, flush_all
 from balog.log.recorder import Recorder
 
@@ -235,6 +236,8 @@ def configure(
     for processor in processors:
         if not callable(processor):
             raise ConfigError(f"{str(processor)[:80]!r} cannot be called", "configure(processors=…)")
+        if is_deferred(processor):
+            raise ConfigError(f"{str(processor)[:80]!r} is async or a generator", "configure(processors=…)")
     given = {name: value for name, value in given.items() if value is not None}
     _apply(given, config, processors, objects)
 

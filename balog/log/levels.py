@@ -27,8 +27,8 @@ class ChannelLevels:
 
     A pattern is a channel, or has wildcards as in a shell: ``*`` (which matches dots), ``?`` and ``[…]``. A channel and
     ``CHANNEL.*`` both cover that channel and all channels below it. If several patterns cover a channel, the most
-    specific one wins: the channel itself, then the pattern with the most characters that are not wildcards, then the
-    last.
+    specific one wins: the channel itself, then the pattern with the most characters besides wildcards and a final
+    ``.*``, then the last.
 
     Args:
         levels: the number of the lowest level that is written, by pattern.
@@ -37,7 +37,9 @@ class ChannelLevels:
     def __init__(self, levels: Mapping[str, int]) -> None:
         self.thresholds = dict(levels)
         ranked = sorted(
-            enumerate(levels.items()), key=lambda item: (len(_WILDCARDS.sub("", item[1][0])), item[0]), reverse=True
+            enumerate(levels.items()),
+            key=lambda item: (len(_WILDCARDS.sub("", item[1][0].removesuffix(".*"))), item[0]),
+            reverse=True,
         )
         self._patterns = [(_compile(pattern), threshold) for _, (pattern, threshold) in ranked]
         self._known: dict[str, int | None] = {}

@@ -71,7 +71,7 @@ def process(
     level, given = call.level, data.pop("level", call.level)
     if isinstance(given, str) and parse_level(given) is None:
         problems.append(f"a processor set no level but {given[:40]!r}")
-    elif isinstance(given, (str, int)):
+    elif isinstance(given, (str, int)) and not isinstance(given, bool):
         level = level_of(given)
     if (level, channel) != (call.level, call.channel) and recorder.threshold_of(channel) > LEVELS[level]:
         return None

@@ -358,6 +358,13 @@ class TestWrongArguments:
             configure(config=wrong)  # type: ignore[arg-type]
         os.fstat(1)
 
+    def test_a_processor_that_would_only_make_a_coroutine_is_refused(self) -> None:
+        async def later(*call: object) -> object:
+            return call
+
+        with pytest.raises(ConfigError, match=r"^configure\(processors=…\): .* is async or a generator$"):
+            configure(processors=[later])
+
     @pytest.mark.parametrize("wrong", [None, 5, print])
     def test_processors_are_a_list(self, wrong: object) -> None:
         """One function is a frequent mistake."""

@@ -28,6 +28,8 @@ COVERAGE = [
     ({"*": 40, "tap.*": 30, "tap.http": 10}, "tap.db", 30),
     ({"*": 40, "tap.*": 30, "tap.http": 10}, "other", 40),
     ({"tap.http": 10, "tap.*": 30, "*": 40}, "tap.http", 10),
+    ({"tap.*": 30, "tap": 10}, "tap.http", 10),
+    ({"tap": 10, "tap.*": 30}, "tap.http", 30),
     ({"*.http": 10, "tap.*": 30}, "tap.http", 10),
     ({"a?": 10, "?b": 30}, "ab", 30),
     ({"tap_[ab]": 10}, "tap_b", 10),

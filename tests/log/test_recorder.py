@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import structlog
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from balog import get_logger
@@ -277,6 +277,7 @@ KEYS = ["event", "channel", "level", "payload", "context", "more", "exc_info"]
 
 
 @given(steps=st.lists(st.tuples(st.sampled_from(["set", "drop", "give", "raise"]), st.sampled_from(KEYS), junk)))
+@example(steps=[("set", "level", False)])
 def test_whatever_processors_do_one_valid_event_comes_out(steps: list[tuple[str, str, Any]]) -> None:
     def processor(step: tuple[str, str, Any]) -> Callable[..., Any]:
         kind, key, value = step

@@ -37,7 +37,7 @@ def open_object(output: Any) -> LogOutput:
     if isinstance(output, LogOutput):
         return output
     if not callable(getattr(output, "write", None)):
-        if _is_deferred(output) or _is_deferred(getattr(output, "__call__", None)):  # noqa: B004
+        if is_deferred(output):
             raise ConfigError(f"output {object_name(output)} is async or a generator; pass a plain function")
         return CallableOutput(output)
     if isinstance(output, io.IOBase) and (output.closed or not output.writable()):
@@ -45,12 +45,12 @@ def open_object(output: Any) -> LogOutput:
     return StreamOutput(output)
 
 
-def _is_deferred(function: Any) -> bool:
-    """Return whether a call of a function does not run its body."""
-    return (
-        inspect.iscoroutinefunction(function)
-        or inspect.isgeneratorfunction(function)
-        or inspect.isasyncgenfunction(function)
+def is_deferred(function: Any) -> bool:
+    """Return whether a call of a function, or of an object, does not run its body."""
+    return any(
+        is_kind(each)
+        for each in (function, getattr(function, "__call__", None))  # noqa: B004
+        for is_kind in (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction)
     )
 
 
