@@ -1,9 +1,11 @@
-"""Exceptions of handlers: give up, retry later, fail some events of a batch, or end the run."""
+"""Exceptions of handlers: give up, retry later, fail some events of a batch, or end the run; and what follows."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from enum import Enum
+from typing import NamedTuple
 
 from balog.common.errors import BalogError, ConfigError
 from balog.event import Event
@@ -73,12 +75,61 @@ class PartialFailure(BalogError):
     Args:
         failed: the events that failed, or their ids. A mapping adds the reason: a text, or an exception as if a call
             with this event alone had raised it (a ``Reject``, a ``Retry``, any other).
+        reason: the text of the exception; the number of events when omitted.
     """
 
-    def __init__(self, failed: Mapping[str, str | BaseException] | Iterable[str | Event]) -> None:
+    def __init__(
+        self, failed: Mapping[str, str | BaseException] | Iterable[str | Event], reason: str | None = None
+    ) -> None:
         if isinstance(failed, Mapping):
             self.failed: dict[str, str | BaseException] = {id: why or _NO_REASON for id, why in failed.items()}
         else:
             ids = [event.header.id if isinstance(event, Event) else event for event in failed]
             self.failed = dict.fromkeys(ids, _NO_REASON)
-        super().__init__(f"{len(self.failed)} events of the batch failed")
+        super().__init__(reason or f"{len(self.failed)} events of the batch failed")
+
+
+class Disposition(Enum):
+    """What happens to a consumer's share of a message next."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    """Retried after a delay; counts as an attempt."""
+    POSTPONED = "postponed"
+    """Retried after a delay because the other side is not ready; does not count."""
+    REQUEUED = "requeued"
+    """Released to the topic, which delivers it again after a delay; does not count."""
+    LEFT = "left"
+    """Not called: the message is no longer this process's."""
+    KNOWN = "known"
+    """Not called: the event was handled elsewhere meanwhile."""
+    DEAD = "dead"
+    """Never retried."""
+
+
+class TaskResult(NamedTuple):
+    """The result of a call for one event.
+
+    Attributes:
+        delay: seconds until the retry.
+        reason: of a dead one, for its dead letter.
+        attempt: the number of the attempt that failed.
+        counts: a requeued message's delivery counts in the topic.
+    """
+
+    disposition: Disposition
+    delay: float = 0.0
+    reason: str = ""
+    error: BaseException | None = None
+    attempt: int = 1
+    counts: bool = False
+
+
+def find_halt(error: BaseException) -> BaseException | None:
+    """Return the ``Halt`` that a handler raised, also inside a ``PartialFailure``; None when it raised none.
+
+    Any other error is a failed attempt, also one that is not an ``Exception``: a handler never runs in the main thread,
+    and only that thread gets a signal's ``KeyboardInterrupt``.
+    """
+    errors = error.failed.values() if isinstance(error, PartialFailure) else (error,)
+    return next((why for why in errors if isinstance(why, Halt)), None)

@@ -1,19 +1,25 @@
-"""Routing: which of a topic's consumers want an event, fast for any number of consumers.
+"""Routing: the handlers of a topic, and which of them want an event, fast for any number of consumers.
 
 Events that a handler logs name its consumer as their cause, so that they never return to it.
 """
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import copy_context
+from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
+from balog.common.backoff import Backoff
+from balog.common.errors import EventError, TopicError
 from balog.consumers.conditions import Facts
-from balog.consumers.consumer import Consumer
-from balog.event import Event
+from balog.consumers.consumer import BatchOptions, Consumer
+from balog.event import Event, decode
 from balog.filters import Expression
+from balog.topics import Received, Topic
 
 _REMEMBERED = 4096
 _LONGEST = 2000
@@ -164,3 +170,109 @@ def _is_short(facts: Facts) -> bool:
 def _without_cause(consumers: tuple[Consumer, ...], event: Event) -> tuple[Consumer, ...]:
     names = causes(event)
     return tuple([each for each in consumers if each.takes_messages or each.name not in names]) if names else consumers
+
+
+@dataclass(eq=False)
+class Handler:
+    """The function that one consumer of a run calls, and its limits.
+
+    Args:
+        consumer: declares the handler.
+        function: handles one event, or a list of events when the consumer takes batches.
+        max_attempts: failed calls for an event after which the event becomes a dead letter.
+        backoff: the delays between attempts.
+        max_calls: concurrent calls; None for as many as there are workers.
+    """
+
+    consumer: Consumer
+    function: Callable[..., object]
+    max_attempts: int
+    backoff: Backoff
+    max_calls: int | None
+
+    def __post_init__(self) -> None:
+        self.name = self.consumer.name
+        self.batch: BatchOptions | None = self.consumer.batch
+        self.timeout: float | None = self.consumer.timeout
+        self.is_async = self.consumer.is_async
+        self.takes_messages = self.consumer.takes_messages
+
+
+class Routed(NamedTuple):
+    """A message as its topic's consumers see it.
+
+    Attributes:
+        event: None if the message is no event.
+        tasks: the handlers that want it, each with the key by which it keeps order; None for no order.
+        unwanted_type: the payload type of an event that no consumer wants; None for other events.
+        error: why it can't be decoded or routed.
+    """
+
+    event: Event | None = None
+    tasks: Sequence[tuple[Handler, str | None]] = ()
+    unwanted_type: str | None = None
+    error: BaseException | None = None
+
+
+class Subscription:
+    """One topic as an engine reads it: the handlers of its consumers, and which of them want an event.
+
+    Attributes:
+        ledger_prefix: what the names of consumers begin with in the ledger. Replays and attempts are a topic's own, and
+            an event may be in several topics.
+        all_handlers: the handlers, and the default one behind them.
+        lease_lock: held while messages are released or their leases extended, so that no released message has its lease
+            extended a moment later.
+        error: why the topic does not answer; "" while it does.
+    """
+
+    def __init__(
+        self, topic: Topic, handlers: Mapping[str, Handler], router: ConsumerRouter, default: Handler | None
+    ) -> None:
+        self.topic = topic
+        self.name = topic.name
+        self.ledger_prefix = f"{topic.name}/"
+        self.handlers = handlers
+        self.router = router
+        self.default = default
+        self.all_handlers = [*handlers.values(), *([default] if default else [])]
+        self.lease_lock = threading.Lock()
+        self.error = ""
+        self._exists = False
+
+    def capacity(self, threads: int) -> int:
+        """Return the number of messages that the handlers can be called with at once."""
+        sizes = [(each.max_calls or threads) * (each.batch.size if each.batch else 1) for each in self.all_handlers]
+        return max(sizes)
+
+    def route(self, message: Received) -> Routed:
+        """Decode a message and find the handlers that want it."""
+        if message.is_tombstone:
+            return Routed(unwanted_type="tombstone")
+        try:
+            event = decode(message.body)
+        except EventError as error:
+            return Routed(error=error)
+        try:
+            tasks = [(self.handlers[consumer.name], consumer.key_of(event)) for consumer in self.router.wanting(event)]
+        except BaseException as error:  # a consumer's own match_event
+            return Routed(event, error=error)
+        if tasks:
+            return Routed(event, tasks)
+        if self.default is not None and self.default.name not in causes(event):
+            tasks.append((self.default, None))
+        return Routed(event, tasks, event.cls_type or "no type")
+
+    def receive(self, group: str, limit: int, wait: float, lease: float) -> list[Received] | None:
+        """Receive messages as ``Topic.receive`` does, and note whether the topic answers; None if it does not exist."""
+        try:
+            self._exists = self._exists or self.topic.exists()
+            if not self._exists:
+                return None
+            received = self.topic.receive(group, limit, wait, lease)
+        except TopicError as error:
+            self._exists = False
+            self.error = str(error)
+            raise
+        self.error = ""
+        return received

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar, Literal, NamedTuple, TypeVar
@@ -14,6 +15,7 @@ from balog.common.errors import ConfigError
 DEFAULT_LEASE = 30.0
 """Seconds that a received message belongs to its receiver, which extends the lease while it works."""
 
+_BOOTTIME = getattr(time, "CLOCK_BOOTTIME", None)
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}")
 
 Self = TypeVar("Self", bound="_Closing")
@@ -329,3 +331,8 @@ def check_name(kind: str, name: str) -> str:
             f"{kind} name {name!r:.220} can't be used: use 1 to 200 of A-Z, a-z, 0-9, '.', '_', '-', no leading dot"
         )
     return name
+
+
+def uptime() -> float:
+    """Return the seconds since the machine's start, including suspension; equal in all processes."""
+    return time.monotonic() if _BOOTTIME is None else time.clock_gettime(_BOOTTIME)

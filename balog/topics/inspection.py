@@ -64,12 +64,9 @@ def look(
         limit: the largest number of messages.
         where: selects events among 10,000 messages, or among 10 of a queue.
     """
-    if where is not None:
-        among = _SAMPLE_WHERE if topic.keeps_groups else _SAMPLE_OF_QUEUE
-    else:
-        among = limit
+    sample = _SAMPLE_WHERE if topic.keeps_groups else _SAMPLE_OF_QUEUE
     matches = []
-    for message in topic.peek(among, newest=newest):
+    for message in topic.peek(limit if where is None else sample, newest=newest):
         try:
             event: Event | EventError = decode(message.body)
         except EventError as error:

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from balog.common.errors import TopicNotFoundError
 from balog.topics.base import Topics, check_name
-from balog.topics.lease_clock import LeaseClock
 from balog.topics.local import tables
+from balog.topics.local.tables import LeaseClock
 from balog.topics.local.topic import LocalTopic
 from balog.topics.sqlite_file import SqliteFile
 

@@ -49,7 +49,7 @@ class Patch:
     ``composition``.
 
     Args:
-        set: texts ``path=value``; the value is JSON, or else text. Missing parents are created.
+        set: texts ``path=value``; the value is JSON, or else text; or path → value. Missing parents are created.
         unset: paths; a missing field is no error.
         compute: path → expression over the original event; NULL, and a number that is not finite, set nothing.
 
@@ -58,11 +58,15 @@ class Patch:
     """
 
     def __init__(
-        self, set: Sequence[str] = (), unset: Sequence[str] = (), compute: Mapping[str, str] | None = None
+        self,
+        set: Sequence[str] | Mapping[str, Any] = (),
+        unset: Sequence[str] = (),
+        compute: Mapping[str, str] | None = None,
     ) -> None:
-        self._set = [(_steps(path, text), _value(value)) for text in set for path, value in [_split(text)]]
-        self._unset = [_steps(path, path) for path in unset]
-        self._compute = [(_steps(path, path), Expression(text, gives="any")) for path, text in (compute or {}).items()]
+        pairs = set.items() if isinstance(set, Mapping) else map(_split, set)
+        self._set = [(_steps(path), value) for path, value in pairs]
+        self._unset = [_steps(path) for path in unset]
+        self._compute = [(_steps(path), Expression(text, gives="any")) for path, text in (compute or {}).items()]
 
     @classmethod
     def load(cls, path: str) -> Patch:
@@ -73,8 +77,7 @@ class Patch:
         """
         patch_file = configs.load(path, PatchFile)
         try:
-            patch = cls((), patch_file.unset, patch_file.compute)
-            patch._set = [(_steps(name, name), value) for name, value in patch_file.set.items()]
+            patch = cls(patch_file.set, patch_file.unset, patch_file.compute)
         except ConfigError as error:
             raise ConfigError(error.reason, path) from None
         if not patch:
@@ -150,21 +153,17 @@ class Redrive(Struct):
         return None if self.dry_run else body
 
 
-def _split(text: str) -> tuple[str, str]:
+def _split(text: str) -> tuple[str, Any]:
     path, equals, value = text.partition("=")
     if not equals:
         raise ConfigError(f"{text!r:.100}: expected PATH=VALUE, such as payload.currency=EUR")
-    return path, value
-
-
-def _value(text: str) -> Any:
     try:
-        return msgspec.json.decode(text.encode())
+        return path, msgspec.json.decode(value.encode())
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return text
+        return path, value
 
 
-def _steps(path: str, shown: str) -> list[Step]:
+def _steps(path: str) -> list[Step]:
     steps: list[Step] = []
     if _PATH.fullmatch(path):
         steps = [name or int(index) for name, index in _STEP.findall(path)]
@@ -173,7 +172,7 @@ def _steps(path: str, shown: str) -> list[Step]:
     if len(steps) > 1 and steps[0] == "payload":
         return steps
     raise ConfigError(
-        f"{shown!r:.100}: not a member that can be changed; expected payload.NAME, context.NAME, channel, level,"
+        f"{path!r:.100}: not a member that can be changed; expected payload.NAME, context.NAME, channel, level,"
         " timestamp or composition"
     )
 

@@ -9,8 +9,7 @@ import pytest
 from balog.common.errors import TopicError
 from balog.consumers import Consumer, EngineStats, Hook, Retry
 from balog.consumers.ledgers.factory import MemoryLedger, NoLedger
-from balog.consumers.ledgers.ledger import LedgerEntry
-from balog.consumers.queueing.attempts import Calls, Known, read
+from balog.consumers.ledgers.ledger import Calls, Known, LedgerEntry, read
 from balog.event import Event, decode, encode
 from balog.log.context import bound_values
 from balog.topics import Generation, Message, Topic

@@ -165,7 +165,7 @@ class TestTimeout:
         self, bench: Any, wait_for: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Given that a cancelled call may take its time to end, then the next attempt's time is still its own."""
-        monkeypatch.setattr("balog.consumers.running.caller.GRACE", 3600.0)
+        monkeypatch.setattr("balog.consumers.running.engine_run.GRACE", 3600.0)
         bench.publish({})
 
         async def handle(settings: Settings, event: Event) -> None:
@@ -322,7 +322,7 @@ class TestStopping:
         def interrupt(*_: Any) -> float:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("balog.consumers.queueing.scheduling.Schedule.take", lambda schedule, is_retired: None)
+        monkeypatch.setattr("balog.consumers.queueing.scheduling.Schedule.take", lambda schedule: None)
         monkeypatch.setattr("balog.consumers.queueing.scheduling.Schedule.run_timers", interrupt)
         with pytest.raises(KeyboardInterrupt):
             engine.run()

@@ -55,7 +55,7 @@ def test_the_number_is_told_when_its_period_is_over_and_lines_begin_anew(clock: 
 
     def fail(times: int) -> None:
         for n in range(times):
-            lines.not_an_event("orders", f"m{n}", ValueError("odd"))
+            lines.not_routed("orders", f"m{n}", ValueError("odd"), is_event=False)
 
     fail(failure_log.MAX_LINES + 3)
     lines.sum_up()
@@ -72,7 +72,7 @@ def test_nothing_is_counted_for_nobody(clock: Clock, caplog: pytest.LogCaptureFi
     caplog.set_level(logging.CRITICAL, "balog.consumers.failures")
     lines = failure_log.FailureLog()
     for n in range(failure_log.MAX_LINES + 3):
-        lines.not_an_event("orders", f"m{n}", ValueError("odd"))
+        lines.not_routed("orders", f"m{n}", ValueError("odd"), is_event=False)
     caplog.set_level(logging.INFO, "balog.consumers.failures")
     lines.sum_up(at_once=True)
     assert not caplog.records

@@ -31,7 +31,7 @@ def test_they_are_removed_kept_or_dead_lettered(
 def test_kept_ones_have_no_attempt_and_another_consumer_gets_them(
     bench: Any, consumer: Consumer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("balog.consumers.running.poller.KEEP_SECONDS", 0.5)
+    monkeypatch.setattr("balog.consumers.queueing.delivery.KEEP_SECONDS", 0.5)
     ids = bench.publish(*UNWANTED)
     bench.run(consumer, unwanted="keep")
     everything = Scripted()

@@ -59,7 +59,7 @@ class Crashing(RuleBasedStateMachine):
         if self.partition.fresh and held in self.partition.fresh:
             held = self.partition.pop_fresh()
         self.token += 1
-        self.partition.deliver(held, self.token, 1.0)
+        held.deliver(self.token, 1.0)
         self.attempts[held.offset] = self.attempts.get(held.offset, 0) + 1
         self.commit()
 
@@ -71,7 +71,7 @@ class Crashing(RuleBasedStateMachine):
             self.partition.settle(held)
             self.settled.add(held.offset)
         else:
-            self.partition.take_back(held, 1.0, attempted=ending == "release")
+            held.take_back(1.0, attempted=ending == "release")
             self.attempts[held.offset] -= ending == "untried"
         self.commit()
 
@@ -106,7 +106,7 @@ class TestLogs:
         old = AssignedPartition("t", 0, 0)
         for offset in range(3):
             fetch(old, offset)
-            old.deliver(old.pop_fresh(), 1, 1.0)
+            old.pop_fresh().deliver(1, 1.0)
         progress = old.progress()
         assert progress is not None
         partition = AssignedPartition("t", 0, 0, progress)
@@ -119,10 +119,10 @@ class TestLogs:
         first, second = fetch(partition, 0), fetch(partition, 1)
         assert first is not None
         assert second is not None
-        partition.deliver(partition.pop_fresh(), 1, 1.0)
-        first.settling = True
+        partition.pop_fresh().deliver(1, 1.0)
+        first.claim()
         progress = partition.progress()
         assert progress is not None
         assert (progress.commit, progress.unsettled) == (0, {0: 1})
-        first.settled = True
+        first.pass_commits()
         assert partition.commit == 1

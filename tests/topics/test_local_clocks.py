@@ -9,8 +9,9 @@ import pytest
 from balog.common.errors import ConfigError
 from balog.testing.contracts.topic_fixtures import ids, messages
 from balog.topics import local_folder, open_topics
-from balog.topics.lease_clock import LeaseClock, uptime
+from balog.topics.base import uptime
 from balog.topics.local import LocalTopic, LocalTopics
+from balog.topics.local.tables import LeaseClock
 from tests.topics.retention import prune
 
 DAY = 86400.0

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from balog.common.errors import TopicError
 from balog.event import Event, encode
-from balog.topics.sqs import codec
+from balog.topics.sqs import packing as codec
 from balog.topics.sqs.claim_check import Pointer, read_pointer, write_pointer
 from balog.topics.sqs.packing import Packing, message_group, read_receipt, token
 

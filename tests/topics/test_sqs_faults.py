@@ -17,8 +17,8 @@ from balog.common.errors import TopicError
 from balog.topics import GivenUp, Message, Received
 from balog.topics.sqs import SqsTopic, SqsTopics
 from balog.topics.sqs import queue as queue_module
-from balog.topics.sqs.codec import CLAIM_SIZE
 from balog.topics.sqs.dead_letters import dead_name
+from balog.topics.sqs.packing import CLAIM_SIZE
 from tests.stand_ins.http_server import Answer, HttpStandIn
 
 URL = "https://sqs.eu-central-1.amazonaws.com/123456789012/orders"

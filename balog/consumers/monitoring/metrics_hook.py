@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from operator import itemgetter
@@ -59,16 +60,6 @@ class TopicHealth(Stats):
     up: Annotated[bool, gauge("Whether the topic answers.")] = False
 
 
-class _Durations:
-    """A histogram of one consumer's calls."""
-
-    __slots__ = ("calls", "seconds")
-
-    def __init__(self) -> None:
-        self.calls = [0] * (len(BUCKETS) + 1)  # of each bucket by itself, the last one without a bound
-        self.seconds = 0.0
-
-
 class MetricsHook(Hook):
     """Counts an engine's messages and calls, and exports them as a collector of prometheus-client.
 
@@ -87,8 +78,10 @@ class MetricsHook(Hook):
     def __init__(self, max_age: float = MAX_AGE) -> None:
         self._max_age = max_age
         self._lock = threading.Lock()
-        self._by_topic: dict[str, TopicStats] = {}
-        self._by_consumer: dict[tuple[str, str], tuple[ConsumerStats, _Durations]] = {}
+        self._by_topic: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self._by_consumer: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+        self._buckets: defaultdict[tuple[str, str], Counter[int]] = defaultdict(Counter)
+        self._seconds: defaultdict[tuple[str, str], float] = defaultdict(float)
         self._earlier = EngineStats()
         self._engine: Engine | None = None
         self._lag: Lag | None = None
@@ -100,8 +93,8 @@ class MetricsHook(Hook):
         consumers = engine.consumers
         with self._lock:
             for topic, consumer in consumers:
-                self._of_consumer(topic, consumer.name)
-                self._by_topic.setdefault(topic, TopicStats())
+                self._by_topic[topic].update(())
+                self._by_consumer[topic, consumer.name].update(())
         self._engine = engine
         self._lag = Lag(engine.topics, (topic for topic, _ in consumers), engine.group, self._max_age)
 
@@ -113,41 +106,31 @@ class MetricsHook(Hook):
     def after_receive(self, topic: str, received: Sequence[Received]) -> None:
         """Count messages."""
         with self._lock:
-            self._of_topic(topic).received += len(received)
+            self._by_topic[topic]["received"] += len(received)
 
     def after_ack(self, topic: str, received: Sequence[Received]) -> None:
         """Count messages."""
         with self._lock:
-            self._of_topic(topic).acked += len(received)
+            self._by_topic[topic]["acked"] += len(received)
 
     def dead(self, topic: str, received: Received, event: Event | None, reason: str, consumers: Sequence[str]) -> None:
         """Count a message."""
         with self._lock:
-            self._of_topic(topic).dead += 1
+            self._by_topic[topic]["dead"] += 1
 
     def after_process(self, work: Work, error: BaseException | None, seconds: float) -> None:
         """Count a call and its events."""
         succeeded, failed = _split(work, error)
+        key = (work.topic, work.consumer.name)
         with self._lock:
-            stats, durations = self._of_consumer(work.topic, work.consumer.name)
-            stats.succeeded += succeeded
-            stats.failed += failed
-            durations.calls[bisect_left(BUCKETS, seconds)] += 1
-            durations.seconds += seconds
+            self._by_consumer[key].update(succeeded=succeeded, failed=failed)
+            self._buckets[key][bisect_left(BUCKETS, seconds)] += 1
+            self._seconds[key] += seconds
 
     def retried(self, work: Work, event: Event, error: BaseException, delay: float) -> None:
         """Count an event."""
         with self._lock:
-            self._of_consumer(work.topic, work.consumer.name)[0].retried += 1
-
-    def _of_topic(self, topic: str) -> TopicStats:
-        return self._by_topic.setdefault(topic, TopicStats())
-
-    def _of_consumer(self, topic: str, consumer: str) -> tuple[ConsumerStats, _Durations]:
-        stats = self._by_consumer.get((topic, consumer))
-        if stats is None:
-            stats = self._by_consumer[topic, consumer] = ConsumerStats(), _Durations()
-        return stats
+            self._by_consumer[work.topic, work.consumer.name]["retried"] += 1
 
     # -- as a collector -----------------------------------------------------------------------------------------------
 
@@ -171,12 +154,13 @@ class MetricsHook(Hook):
             samples = [
                 sample
                 for topic, counts in sorted(self._by_topic.items())
-                for sample in counts.samples({"topic": topic})
+                for sample in TopicStats(**counts).samples({"topic": topic})
             ]
-            stats = sorted(self._by_consumer.items(), key=itemgetter(0))
-            times = [(key, tuple(durations.calls), durations.seconds) for key, (_, durations) in stats]
-            for (topic, consumer), (counts_of_one, _) in stats:
-                samples += counts_of_one.samples({"topic": topic, "consumer": consumer})
+            times = []
+            for (topic, consumer), counts in sorted(self._by_consumer.items(), key=itemgetter(0)):
+                samples += ConsumerStats(**counts).samples({"topic": topic, "consumer": consumer})
+                buckets, seconds = self._buckets[topic, consumer], self._seconds[topic, consumer]
+                times.append(((topic, consumer), [buckets[number] for number in range(len(BUCKETS) + 1)], seconds))
         yield from families_of([*samples, *self._samples_of_engine()])
         calls = HistogramMetricFamily(
             "balog_consumer_handler_seconds", "How long calls of a handler took.", labels=("topic", "consumer")

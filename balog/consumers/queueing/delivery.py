@@ -1,96 +1,28 @@
-"""The objects of a run: handler, subscription (a topic), delivery (a message), task (of a handler), call."""
+"""A delivery of a message: which consumers it is for, what they did with it, and what becomes of it then."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from balog.common.backoff import Backoff
-from balog.consumers.consumer import BatchOptions, Consumer
-from balog.consumers.hooks import Work
-from balog.consumers.ledgers.ledger import LedgerEntry
-from balog.consumers.queueing.attempts import MAX_UNEXPLAINED, Calls, Known
-from balog.consumers.routing import ConsumerRouter
+from balog.consumers.error_text import error_line
+from balog.consumers.ledgers.ledger import Calls, Known, LedgerEntry, read
+from balog.consumers.outcomes import Disposition, TaskResult
+from balog.consumers.routing import Handler, Routed, Subscription
 from balog.event import Event, decode
-from balog.topics import Received, Topic
-from balog.topics.lease_clock import uptime
+from balog.topics import Received
+from balog.topics.base import uptime
 
+MAX_UNEXPLAINED = 100
+"""Deliveries beyond a consumer's limit after which an event is given up, where no ledger counts its calls."""
 
-class Handler:
-    """The function that one consumer of a run calls, and its limits.
-
-    Args:
-        consumer: declares the handler.
-        function: handles one event, or a list of events when the consumer takes batches.
-        max_attempts: failed calls for an event after which the event becomes a dead letter.
-        backoff: the delays between attempts.
-        max_calls: concurrent calls; None for as many as there are workers.
-    """
-
-    def __init__(
-        self,
-        consumer: Consumer,
-        function: Callable[..., object],
-        max_attempts: int,
-        backoff: Backoff,
-        max_calls: int | None,
-    ) -> None:
-        self.consumer = consumer
-        self.name = consumer.name
-        self.function = function
-        self.max_attempts = max_attempts
-        self.backoff = backoff
-        self.max_calls = max_calls
-        self.batch: BatchOptions | None = consumer.batch
-        self.timeout: float | None = consumer.timeout
-        self.is_async = consumer.is_async
-        self.takes_messages = consumer.takes_messages
-
-
-class Subscription:
-    """One topic as an engine reads it, with the messages in flight.
-
-    Attributes:
-        ledger_prefix: what the names of consumers begin with in the ledger. Replays and attempts are a topic's own, and
-            an event may be in several topics.
-        held: by receipt, the messages that are received and neither acked, released nor dead-lettered yet.
-        by_event: by event id, the one delivery whose tasks run; other copies of the event follow it.
-        lease_lock: held while messages are released or their leases extended, so that no released message has its lease
-            extended a moment later.
-        is_flowing: the last receive returned messages and the next one follows at once.
-        error: why the topic does not answer; "" while it does.
-    """
-
-    def __init__(
-        self, topic: Topic, handlers: Mapping[str, Handler], router: ConsumerRouter, default: Handler | None
-    ) -> None:
-        self.topic = topic
-        self.name = topic.name
-        self.ledger_prefix = f"{topic.name}/"
-        self.handlers = handlers
-        self.router = router
-        self.default = default
-        self.held: dict[str, MessageDelivery] = {}
-        self.by_event: dict[str, MessageDelivery] = {}
-        self.lease_lock = threading.Lock()
-        self.is_flowing = False
-        self.error = ""
-
-    def capacity(self, threads: int) -> int:
-        """Return the number of messages that the handlers can be called with at once."""
-        handlers = self.all_handlers
-        return max((each.max_calls or threads) * (each.batch.size if each.batch else 1) for each in handlers)
-
-    @property
-    def all_handlers(self) -> list[Handler]:
-        """The handlers, and the default one behind them."""
-        return [*self.handlers.values(), *([self.default] if self.default else [])]
+KEEP_SECONDS = 300.0
+"""Seconds that an unwanted event stays away after it was returned to its topic."""
 
 
 @dataclass(slots=True, eq=False)
 class MessageDelivery:
-    """One delivery of a message, and its progress.
+    """One delivery of a message, and its progress. Others call its methods; after ``admit``, with the schedule's lock.
 
     Attributes:
         id: the event's id; the message's id when it holds no event.
@@ -105,7 +37,7 @@ class MessageDelivery:
         is_concluded: nothing more happens to it here; the settler settles it.
         is_left: it was concluded with unfinished tasks, because the run stops or the message is no longer this
             process's.
-        leased_until: the end of its lease, in seconds of ``uptime``.
+        leased_until: the end of its lease, in seconds of ``uptime``; 0 when another process has got the message.
         known_at: when the ledger was asked about it, likewise.
         unwanted_type: the payload type of an event that no consumer wants; None for other events.
         calls: by consumer, its unsuccessful calls in this generation.
@@ -126,7 +58,7 @@ class MessageDelivery:
     running: int = 0
     delay: float | None = None
     has_failed: bool = False
-    begun: bool = False
+    has_begun: bool = False
     calls: dict[str, Calls] = field(default_factory=dict)
     is_concluded: bool = False
     is_left: bool = False
@@ -137,18 +69,124 @@ class MessageDelivery:
     def __post_init__(self) -> None:
         self.id = self.message.id
 
-    def succeed(self, consumer: str) -> None:
-        """Record that a consumer succeeded."""
-        self.done.add(consumer)
-        self.entries.append(self.entry(consumer))
+    # -- before its calls ---------------------------------------------------------------------------------------------
+
+    def route(self, unwanted: str) -> Routed:
+        """Decode the message, and make a task for each handler; the engine's ``unwanted`` is for one without any."""
+        routed = self.subscription.route(self.message)
+        self.event, tasks, self.unwanted_type, error = routed
+        self.tasks = [HandlerTask(self, handler, key) for handler, key in tasks]
+        if self.event is None:
+            if error is not None:
+                self.gave_up[""] = f"not an event: {error}"
+            return routed
+        self.id = self.event.header.id
+        if error is not None:
+            self.gave_up[""] = f"cannot be routed to a handler: {error_line(error)}"
+        elif self.unwanted_type is not None and self.subscription.default is None:
+            if unwanted == "keep":
+                self.delay = KEEP_SECONDS
+            elif unwanted == "dead":
+                self.gave_up[""] = f"no consumer wants it: {self.unwanted_type[:100]}"
+        return routed
+
+    @property
+    def may_be_known(self) -> bool:
+        """Whether the ledger may have entries of it.
+
+        Where every event is one message, it has entries only after an earlier delivery, or, for a redriven dead letter,
+        of the consumers that succeeded before it died or in a replay since.
+        """
+        is_single = self.subscription.topic.keeps_ids and not self.message.generation.replay
+        return len(self.tasks) > 1 or (bool(self.tasks) and not (is_single and self.message.attempts == 1))
+
+    def learn(self, known: Mapping[str, str]) -> list[LedgerEntry]:
+        """Note which consumers have handled the event, and how often the others were called.
+
+        Args:
+            known: the ledger's entries for the event.
+
+        Returns:
+            Entries that void those of another message with the same event, which was sent twice.
+        """
+        void = []
+        wanted_by = {task.handler.name for task in self.tasks}
+        for name, text in known.items():
+            consumer, entry = name.removeprefix(self.subscription.ledger_prefix), read(text)
+            if consumer == name or not entry.holds_for(self.message.generation):
+                continue
+            if entry.is_success:
+                self.done.add(consumer)
+            elif consumer not in wanted_by:
+                continue
+            elif self.message.attempts == 1:
+                void.append(self.entry(consumer, Calls()))
+            elif entry.calls is not None:
+                self.calls[consumer] = entry.calls
+            else:
+                self.gave_up[consumer] = entry.gave_up or ""
+        return void
+
+    def count_deliveries(self) -> None:
+        """Count earlier deliveries as failed calls, because no ledger remembers calls."""
+        before = self.message.attempts - 1
+        self.calls = {task.handler.name: Calls(before, 0, before) for task in self.tasks}
+
+    def admit(self, has_ledger: bool) -> Sequence[HandlerTask]:
+        """Return the tasks that are to be done; without any, the delivery is over."""
+        wanted = self.tasks
+        self.tasks = [task for task in wanted if task.is_open(has_ledger)]
+        self.open = len(self.tasks)
+        self.is_duplicate = bool(wanted) and not (self.tasks or self.gave_up)
+        return self.tasks
+
+    # -- from its calls to its end -----------------------------------------------------------------------------------
+
+    def begin_call(self) -> bool:
+        """Note that a call begins; return whether it is the first one."""
+        self.running += 1
+        if self.has_begun:
+            return False
+        self.has_begun = True
+        return True
+
+    def end_call(self, task: HandlerTask, result: TaskResult) -> bool:
+        """Note the result of a call; return whether its task stays here to be retried."""
+        disposition = result.disposition
+        consumer = task.handler.name
+        self.running -= 1
+        if disposition is Disposition.SUCCEEDED:
+            self.done.add(consumer)
+            self.entries.append(self.entry(consumer))
+        elif disposition is Disposition.KNOWN:
+            self.done.add(consumer)
+            self.is_duplicate = not (self.entries or self.gave_up)
+        elif disposition is Disposition.LEFT:
+            self.is_left = True
+        elif disposition is Disposition.DEAD:
+            self.give_up(consumer, result.reason)
+        elif disposition is Disposition.FAILED:
+            self.note_calls(consumer, task.calls_after(failed=True), has_failed=True)
+            if task.key is not None:
+                return True
+            self.delay = max(result.delay, self.delay or 0.0)
+        elif disposition is Disposition.POSTPONED or task.key is not None:
+            return task.postpone(result.error)
+        else:  # it returns to the topic: the end of this delivery
+            self.delay = max(result.delay, self.delay or 0.0)
+            explained = task.calls._replace(explained=self.message.attempts)
+            self.note_calls(consumer, explained, has_failed=result.counts)
+        self.open -= 1
+        return False
 
     def give_up(self, consumer: str, reason: str) -> None:
-        """Record that a consumer will not try again."""
+        """Note that a consumer will not try again."""
         self.gave_up[consumer] = reason
         self.entries.append(self.entry(consumer, gave_up=reason))
 
-    def note_calls(self, consumer: str, calls: Calls) -> None:
-        """Record a consumer's calls until now."""
+    def note_calls(self, consumer: str, calls: Calls, *, has_failed: bool = False) -> None:
+        """Note a consumer's calls until now, and whether the last one failed."""
+        self.has_failed = self.has_failed or has_failed
         self.calls[consumer] = calls
         self.entries.append(self.entry(consumer, calls))
 
@@ -157,24 +195,9 @@ class MessageDelivery:
         text = Known(self.message.generation, calls, gave_up).text
         return LedgerEntry(self.id, f"{self.subscription.ledger_prefix}{consumer}", text)
 
-    def requeue(self, task: HandlerTask, delay: float, counts: bool) -> None:
-        """Record that the message returns to the topic for a delay.
-
-        Args:
-            counts: the delivery counts as one in the topic.
-        """
-        self.delay = max(delay, self.delay or 0.0)
-        self.has_failed = self.has_failed or counts
-        explained = task.calls._replace(explained=self.message.attempts)  # the end of this delivery
-        self.note_calls(task.handler.name, explained)
-
-    def inherit(self, first: MessageDelivery) -> None:
-        """Copy what consumers did for an earlier copy of the event."""
-        if first.message.generation.replay >= self.message.generation.replay:
-            self.done |= first.done
-        if first.message.generation >= self.message.generation:
-            self.gave_up.update(first.gave_up)
-            self.calls.update(first.calls)
+    def is_finished(self, consumer: str) -> bool:
+        """Return whether a consumer succeeded or gave up."""
+        return consumer in self.done or consumer in self.gave_up
 
     def is_held(self, group: str) -> bool:
         """Return whether the message is still this process's, as far as it knows without asking a server."""
@@ -186,44 +209,50 @@ class MessageDelivery:
 
         A queue may accept the receipt of an earlier delivery.
         """
-        topic = self.subscription.topic
-        return (
-            topic.keeps_groups and not self.is_concluded and self.leased_until > 0 and topic.holds(group, self.message)
-        )
+        topic, has_lease = self.subscription.topic, self.leased_until > 0
+        return topic.keeps_groups and not self.is_concluded and has_lease and topic.holds(group, self.message)
 
-    def leave(self) -> None:
-        """Record that its unfinished tasks are left to a later delivery."""
+    def extend_lease(self, until: float) -> None:
+        """Note the new end of its lease."""
+        self.leased_until = until
+
+    def conclude(self) -> bool:
+        """Note that nothing more happens to it here; return False if that was so before."""
+        if self.is_concluded:
+            return False
+        self.is_concluded = True
+        return True
+
+    def leave(self, *, despite_calls: bool = False) -> bool:
+        """Leave unfinished tasks to a later delivery; return False if it is concluded, or has a running call."""
+        if self.is_concluded or (self.running and not despite_calls):
+            return False
         self.is_left = True
         for task in self.tasks:
             if task.is_suspect and task.postponements and not self.is_finished(task.handler.name):
                 self.note_calls(task.handler.name, task.calls)  # in case the ledger missed the end of the last call
+        return True
 
-    def is_finished(self, consumer: str) -> bool:
-        """Return whether a consumer succeeded or gave up."""
-        return consumer in self.done or consumer in self.gave_up
+    def take_entries(self) -> list[LedgerEntry]:
+        """Return the entries that the ledger does not hold yet, and forget them."""
+        entries, self.entries = self.entries, []
+        return entries
 
-    @property
-    def wanted_by(self) -> list[str]:
-        """The names of the consumers that want it."""
-        return [task.handler.name for task in self.tasks]
+    def settle(self) -> MessageDelivery | None:
+        """Forget its tasks, which refer back to it; return the next copy of the event, which knows what was done."""
+        self.tasks = []
+        copies = self.followers and [each for each in self.followers if not each.is_concluded]
+        return copies[0].inherit(self, copies[1:]) if copies else None
 
-    @property
-    def may_be_known(self) -> bool:
-        """Whether the ledger may have entries of it.
-
-        Where every event is one message, it has entries only after an earlier delivery, or, for a redriven dead letter,
-        of the consumers that succeeded before it died or in a replay since.
-        """
-        if not self.wanted_by:
-            return False
-        is_single = self.subscription.topic.keeps_ids and not self.message.generation.replay
-        return not is_single or self.message.attempts > 1 or len(self.tasks) > 1
-
-    @property
-    def unexplained(self) -> int:
-        """The number of earlier deliveries that no call explains: a process ended, or a stop released the message."""
-        explained = max([calls.explained for calls in self.calls.values()], default=0)
-        return max(0, self.message.attempts - 1 - explained)
+    def inherit(self, first: MessageDelivery, others: Sequence[MessageDelivery]) -> MessageDelivery:
+        """Copy what consumers did for an earlier copy of the event, and follow it with the other copies."""
+        self.followers += others
+        if first.message.generation.replay >= self.message.generation.replay:
+            self.done |= first.done
+        if first.message.generation >= self.message.generation:
+            self.gave_up.update(first.gave_up)
+            self.calls.update(first.calls)
+        return self
 
 
 _NONE = Calls()
@@ -255,6 +284,12 @@ class HandlerTask:
         """The consumer's unsuccessful calls for the event."""
         return self.delivery.calls.get(self.handler.name, _NONE)
 
+    @property
+    def calls_unended(self) -> Calls:
+        """The calls with one more that never ended."""
+        calls = self.calls
+        return calls._replace(unended=calls.unended + 1, explained=self.delivery.message.attempts)
+
     def calls_after(self, failed: bool) -> Calls:
         """Return the calls after one more that failed, or that asked for a later one.
 
@@ -264,18 +299,8 @@ class HandlerTask:
         explained = delivery if failed and self.key is None else delivery - 1
         return calls._replace(failed=calls.failed + failed, explained=explained)
 
-    @property
-    def calls_unended(self) -> Calls:
-        """The calls with one more that never ended."""
-        calls = self.calls
-        return calls._replace(unended=calls.unended + 1, explained=self.delivery.message.attempts)
-
     def is_open(self, has_ledger: bool) -> bool:
-        """Return whether the handler is to be called, and decide how; a consumer whose calls never end gives up.
-
-        Args:
-            has_ledger: a ledger remembers calls.
-        """
+        """Return whether the handler is to be called, and decide how; a consumer whose calls never end gives up."""
         delivery, handler = self.delivery, self.handler
         if delivery.is_finished(handler.name):
             return False
@@ -287,17 +312,12 @@ class HandlerTask:
             reason = f"{what} came to no end: the handler may kill its process, or never return"
             delivery.give_up(handler.name, f"{handler.name}: {reason}")
             return False
-        unexplained = delivery.unexplained
+        # Earlier deliveries that no call explains: a process ended, or a stop released the message.
+        explained = max([calls.explained for calls in delivery.calls.values()], default=0)
+        unexplained = max(0, attempts - 1 - explained)
         self.is_suspect = bool(unexplained or calls.unended)
         self.runs_alone = bool(unexplained >= handler.max_attempts or calls.unended)
         return True
-
-    def abandon(self) -> None:
-        """Record that its call did not end."""
-        self.delivery.running = 0
-        self.delivery.has_failed = True
-        self.is_suspect = False
-        self.delivery.note_calls(self.handler.name, self.calls_unended)
 
     @property
     def attempt(self) -> int:
@@ -312,34 +332,19 @@ class HandlerTask:
         self.is_used = True
         return event
 
+    def is_known(self, known: Mapping[str, str]) -> bool:
+        """Return whether the consumer has succeeded, according to the ledger's entries for the event."""
+        delivery = self.delivery
+        text = known.get(f"{delivery.subscription.ledger_prefix}{self.handler.name}")
+        entry = read(text) if text is not None else None
+        return entry is not None and entry.is_success and entry.holds_for(delivery.message.generation)
 
-@dataclass(slots=True, eq=False)
-class HandlerCall:
-    """One call of a handler, with one task or, for a batch, several.
+    def postpone(self, error: BaseException | None) -> bool:
+        """Count a call that asked for a later one; return True."""
+        self.postponements += error is not None
+        return True
 
-    Attributes:
-        deadline: when the call must end, in seconds of ``time.monotonic``; 0 without a timeout.
-        is_expired: the call took too long and was asked to end.
-        is_over: the result was decided without the call's end; a late return changes nothing.
-        dropped: former tasks that were not called: True for one that succeeded elsewhere, False for a lost message.
-        cancel: asks the call to end, where that is possible.
-        retire: replaces the thread that runs the call, so that other calls need not wait.
-    """
-
-    handler: Handler
-    tasks: list[HandlerTask]
-    dropped: dict[HandlerTask, bool] = field(default_factory=dict)
-    events: list[Event] = field(default_factory=list)
-    work: Work | None = None
-    is_suspect: bool = field(init=False)
-    runs_alone: bool = field(init=False)
-    started: float = 0.0
-    deadline: float = 0.0
-    is_expired: bool = False
-    is_over: bool = False
-    cancel: Callable[[], object] | None = None
-    retire: Callable[[], object] | None = None
-
-    def __post_init__(self) -> None:
-        self.is_suspect = self.tasks[0].is_suspect
-        self.runs_alone = self.tasks[0].runs_alone
+    def abandon(self) -> None:
+        """Note that its call did not end."""
+        self.is_suspect = False
+        self.delivery.note_calls(self.handler.name, self.calls_unended, has_failed=True)

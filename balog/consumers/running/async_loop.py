@@ -9,7 +9,7 @@ from contextvars import Context
 from functools import partial
 from inspect import isawaitable
 
-from balog.consumers.queueing.delivery import HandlerCall
+from balog.consumers.queueing.calls import HandlerCall
 from balog.consumers.queueing.scheduling import GRACE, Schedule
 from balog.consumers.running.caller import HandlerCaller, timeout_error
 
@@ -25,13 +25,18 @@ class AsyncLoop:
         self._start = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[HandlerCall, asyncio.Task[None]] = {}
         self._is_ending = False
 
     def wake(self) -> None:
         """Have the thread run ready calls. May be called from any thread."""
         # An empty context, which each task copies: the caller may be in that of another event's handler.
         self._running_loop().call_soon_threadsafe(self._take, context=Context())
+
+    def cancel(self, call: HandlerCall) -> None:
+        """Cancel a call that passed its deadline. May be called from any thread."""
+        if (task := self._tasks.get(call)) is not None:
+            self._running_loop().call_soon_threadsafe(task.cancel)
 
     def stop(self) -> None:
         """Cancel the running calls and end the thread, unless a call blocks it."""
@@ -62,10 +67,10 @@ class AsyncLoop:
         loop.close()
 
     async def _close(self) -> None:
-        for task in self._tasks:
+        for task in self._tasks.values():
             task.cancel()
         if self._tasks:
-            await asyncio.wait(self._tasks, timeout=1.0)
+            await asyncio.wait(self._tasks.values(), timeout=1.0)
         await asyncio.get_running_loop().shutdown_asyncgens()
 
     def _end(self) -> None:
@@ -75,10 +80,11 @@ class AsyncLoop:
     def _take(self) -> None:
         while (call := self._schedule.take_async()) is not None:
             assert self._loop is not None  # noqa: S101
-            task = self._loop.create_task(self._handle(call))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
-            call.cancel = partial(self._loop.call_soon_threadsafe, task.cancel)
+            task = self._tasks[call] = self._loop.create_task(self._handle(call))
+            task.add_done_callback(partial(self._forget, call))
+
+    def _forget(self, call: HandlerCall, task: asyncio.Task[None]) -> None:
+        del self._tasks[call]
 
     async def _handle(self, call: HandlerCall) -> None:
         error: BaseException | None = None

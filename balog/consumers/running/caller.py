@@ -1,27 +1,32 @@
-"""The steps around each call of a handler: ledger, hooks, logging context, results."""
+"""The threads that run plain handlers, and the steps around each call: ledger, hooks, logging context, results."""
 
 from __future__ import annotations
 
 import os
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
+from contextvars import copy_context
+from inspect import isawaitable
+from itertools import count, islice
 from typing import Any
 
 from balog.common.errors import TopicError
 from balog.consumers.consumer import ReceivedEvent
 from balog.consumers.hooks import Work
 from balog.consumers.ledgers.ledger import LedgerEntry, remembers
-from balog.consumers.outcomes import Retry
-from balog.consumers.queueing.attempts import read
-from balog.consumers.queueing.delivery import HandlerCall, HandlerTask
-from balog.consumers.queueing.scheduling import GRACE
-from balog.consumers.queueing.task_results import Disposition, TaskResult, find_halt, results_of
+from balog.consumers.outcomes import Disposition, Retry, TaskResult, find_halt
+from balog.consumers.queueing.calls import HandlerCall
+from balog.consumers.queueing.delivery import HandlerTask
+from balog.consumers.queueing.scheduling import Schedule
 from balog.consumers.routing import causes
 from balog.consumers.running.leases import extend
 from balog.consumers.running.run_context import RunContext
 from balog.log.context import bound
-from balog.topics.lease_clock import uptime
+from balog.topics.base import uptime
+
+_Results = Mapping[HandlerTask, TaskResult]
 
 FRESH = 1.0
 """Seconds after which the ledger is asked again about an event that waits for its call."""
@@ -48,14 +53,13 @@ class HandlerCaller:
         self._drop(call)
         if call.is_suspect:
             self._mark(call)
-        events = call.events = [task.take_event() for task in call.tasks]
-        handler = call.handler
+        events, handler, work = call.take_events(), call.handler, None
         if self._hooks.watch_calls:
             topic = call.tasks[0].delivery.subscription.name
             attempt = max(task.attempt for task in call.tasks)
-            call.work = Work(topic, handler.consumer, tuple(events), attempt)
-            self._hooks.call(self._hooks.before_process, call.work)
-        call.started = time.perf_counter()
+            work = Work(topic, handler.consumer, tuple(events), attempt)
+            self._hooks.call(self._hooks.before_process, work)
+        call.start(work)
         if handler.takes_messages:
             received = [ReceivedEvent(event, task.delivery.message) for event, task in zip(events, call.tasks)]
             return received if handler.batch is not None else received[0]
@@ -63,7 +67,7 @@ class HandlerCaller:
 
     def _drop(self, call: HandlerCall) -> None:
         """Drop messages that are no longer this process's, and events that another process has handled meanwhile."""
-        asked = []
+        asked, dropped = [], {}
         now = uptime()
         waited = [task.delivery for task in call.tasks if task.delivery.leased_until <= now]
         late = [delivery for delivery in waited if delivery.is_revivable(self._group)]
@@ -73,32 +77,24 @@ class HandlerCaller:
         for task in call.tasks:
             delivery = task.delivery
             if not delivery.is_held(self._group):
-                call.dropped[task] = False
+                dropped[task] = False
             elif delivery.message.attempts > 1 or delivery.known_at < now - FRESH:
                 asked.append(task)
         if asked and self._remembers:
-            for task in self._known([task for task in asked if task.delivery.may_be_known]):
-                call.dropped[task] = True
-        if call.dropped:
-            call.tasks = [task for task in call.tasks if task not in call.dropped]
+            dropped |= dict.fromkeys(self._known([task for task in asked if task.delivery.may_be_known]), True)
+        if dropped:
+            call.drop(dropped)
             if not call.tasks:
                 raise Retry("no event of the call is left")
 
-    def _known(self, tasks: Sequence[HandlerTask]) -> list[HandlerTask]:
+    def _known(self, tasks: Sequence[HandlerTask]) -> Iterable[HandlerTask]:
         if not tasks:
-            return []
+            return ()
         try:
             known = self._context.ledger.known(self._group, [task.delivery.id for task in tasks])
         except TopicError as error:
             raise Retry(str(error), after=5.0) from error
-        successes = []
-        for task in tasks:
-            delivery = task.delivery
-            text = known.get(delivery.id, {}).get(f"{delivery.subscription.ledger_prefix}{task.handler.name}")
-            entry = read(text) if text is not None else None
-            if entry is not None and entry.is_success and entry.holds_for(delivery.message.generation):
-                successes.append(task)
-        return successes
+        return (task for task in tasks if task.is_known(known.get(task.delivery.id, {})))
 
     def _mark(self, call: HandlerCall) -> None:
         """Record that the call never ended, in case the process ends before :meth:`_unmark`."""
@@ -140,23 +136,23 @@ class HandlerCaller:
 
     def _end(self, call: HandlerCall, error: BaseException | None) -> None:
         if call.is_over:  # it took too long, and its results are already decided
-            self._schedule.finish(call, ())
+            self._schedule.finish(call, {})
             return
         halt = find_halt(error) if error is not None else None
         if halt is not None:
             self._context.fail(halt)  # first, so that no event of the call is tried again
-        results = results_of(call, error)
+        results = call.results(error)
         if call.tasks:
             self._record(call, results)
             self._report(call, error, results)
         self._schedule.finish(call, results)
 
-    def _record(self, call: HandlerCall, results: Sequence[TaskResult]) -> None:
+    def _record(self, call: HandlerCall, results: _Results) -> None:
         """Record at once a suspect's result, and successes that another process, which got the event, would repeat."""
         name = call.handler.name
-        entries = [self._unmark(call, results[0])] if call.is_suspect else []
-        for task, disposition, *_ in results[len(entries) :]:
-            if disposition is Disposition.SUCCEEDED and not task.delivery.is_held(self._group):
+        entries = [self._unmark(call, results[call.tasks[0]])] if call.is_suspect else []
+        for task, result in islice(results.items(), len(entries), None):
+            if result.disposition is Disposition.SUCCEEDED and not task.delivery.is_held(self._group):
                 entries.append(task.delivery.entry(name))
         if entries:
             with suppress(TopicError):  # the settler records it a moment later
@@ -167,20 +163,16 @@ class HandlerCaller:
         if os.getpid() != self._pid:
             os._exit(1)
 
-    def overrun(self, call: HandlerCall) -> None:
-        """Ask a call that passed its deadline to end, or go on without it."""
-        if call.cancel is not None and not call.is_expired:
-            self._schedule.allow(call, GRACE)
-            call.cancel()
-            return
+    def abandon(self, call: HandlerCall) -> bool:
+        """Go on without a call that passed its deadline; return False if it ended in the meantime."""
         error = timeout_error(call)
-        results = results_of(call, error)
-        if self._schedule.abandon(call, results):
-            self._report(call, error, results)
-            if call.retire is not None:
-                call.retire()
+        results = call.results(error)
+        if not self._schedule.abandon(call, results):
+            return False
+        self._report(call, error, results)
+        return True
 
-    def _report(self, call: HandlerCall, error: BaseException | None, results: Sequence[TaskResult]) -> None:
+    def _report(self, call: HandlerCall, error: BaseException | None, results: _Results) -> None:
         if error is not None:
             self._context.failure_log.log_results(results)
         work = call.work
@@ -189,7 +181,7 @@ class HandlerCaller:
         hooks = self._hooks
         hooks.call(hooks.after_process, work, error, time.perf_counter() - call.started)
         if error is not None and hooks.retried:
-            for event, result in zip(work.events, results):
+            for event, result in zip(work.events, results.values()):
                 if result.error is not None and result.disposition not in (Disposition.SUCCEEDED, Disposition.DEAD):
                     hooks.call(hooks.retried, work, event, result.error, result.delay)
 
@@ -197,3 +189,47 @@ class HandlerCaller:
 def timeout_error(call: HandlerCall) -> TimeoutError:
     """Return the error of a call that took longer than its consumer's timeout."""
     return TimeoutError(f"no end after {call.handler.timeout:g} s")
+
+
+class HandlerWorkerPool:
+    """Worker threads that run plain handlers until the schedule stops.
+
+    Args:
+        size: the number of threads.
+    """
+
+    def __init__(self, schedule: Schedule, caller: HandlerCaller, size: int) -> None:
+        self._schedule = schedule
+        self._caller = caller
+        self._size = size
+        self._numbers = count(1)
+
+    def start(self) -> None:
+        """Start the threads; they end when the schedule stops."""
+        for _ in range(self._size):
+            self.add_worker()
+
+    def add_worker(self) -> None:
+        """Start a thread, also to replace one that hangs in an abandoned call and can't be ended."""
+        threading.Thread(target=self._run, name=f"balog-worker-{next(self._numbers)}", daemon=True).start()
+
+    def _run(self) -> None:
+        while (call := self._schedule.take()) is not None:
+            copy_context().run(self._handle, call)  # no event sees what a handler bound for another one
+            if call.is_over:  # another thread has replaced this one
+                return
+
+    def _handle(self, call: HandlerCall) -> None:
+        error: BaseException | None = None
+        try:
+            argument = self._caller.prepare(call)
+            with self._caller.binding(call):
+                result = call.handler.function(argument)
+                if result is not None and isawaitable(result):
+                    raise TypeError("the handler returned an awaitable, which nothing awaits; declare it async def")
+        except BaseException as raised:
+            error = raised
+        try:
+            self._caller.end(call, error)
+        finally:
+            error = None  # its traceback leads to this frame: only the garbage collector would free the circle

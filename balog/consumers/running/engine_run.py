@@ -10,17 +10,15 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 
-from msgspec.structs import replace
-
 from balog.common.errors import BalogError, ConfigError, TopicError, TopicNotFoundError
 from balog.consumers.consumer import Consumer
 from balog.consumers.hooks import HookCalls
 from balog.consumers.ledgers.ledger import Ledger, remembers
-from balog.consumers.queueing.delivery import Handler, Subscription
-from balog.consumers.queueing.scheduling import Schedule
-from balog.consumers.routing import ConsumerRouter
+from balog.consumers.queueing.calls import HandlerCall
+from balog.consumers.queueing.scheduling import GRACE, Schedule
+from balog.consumers.routing import ConsumerRouter, Handler, Subscription
 from balog.consumers.running.async_loop import AsyncLoop
-from balog.consumers.running.caller import HandlerCaller
+from balog.consumers.running.caller import HandlerCaller, HandlerWorkerPool
 from balog.consumers.running.failure_log import FailureLog
 from balog.consumers.running.leases import LeaseKeeper
 from balog.consumers.running.listing import unmet_version
@@ -28,7 +26,6 @@ from balog.consumers.running.poller import Poller
 from balog.consumers.running.run_context import RunContext
 from balog.consumers.running.settings import EngineSettings
 from balog.consumers.running.settler import Settler
-from balog.consumers.running.worker_pool import HandlerWorkerPool
 from balog.consumers.stats import EngineState, EngineStats
 from balog.event.facility import KNOWN_VERSIONS
 from balog.topics import Topic
@@ -66,12 +63,7 @@ class EngineRun:
         until_empty: end when nothing is left, and do not wait for a topic that can't be reached.
     """
 
-    def __init__(
-        self,
-        settings: EngineSettings,
-        consumers: Sequence[tuple[str, Consumer]],
-        until_empty: bool,
-    ) -> None:
+    def __init__(self, settings: EngineSettings, consumers: Sequence[tuple[str, Consumer]], until_empty: bool) -> None:
         self._settings = settings
         self._consumers = consumers
         self._until_empty = until_empty
@@ -83,14 +75,12 @@ class EngineRun:
         self._alive = time.monotonic()
         self._has_logged_waiting = False
         self._wake_read = self._wake_write = -1
-        self._stats = EngineStats()
         self._subscriptions = self._subscribe()
         self.topics: list[Topic] = [subscription.topic for subscription in self._subscriptions]
         self._ledger = settings.ledger if settings.ledger is not None else _default_ledger(settings)
         has_queues = not all(topic.keeps_groups for topic in self.topics)
         self._schedule = Schedule(
             self._subscriptions,
-            self._stats,
             threads=settings.concurrency,
             batch=settings.batch,
             prefetch=settings.prefetch,
@@ -102,7 +92,6 @@ class EngineRun:
         )
         context = RunContext(
             settings=settings,
-            stats=self._stats,
             schedule=self._schedule,
             ledger=self._ledger,
             hooks=self._hooks,
@@ -113,6 +102,7 @@ class EngineRun:
         )
         self._caller = HandlerCaller(context)
         self._loop = AsyncLoop(self._schedule, self._caller)
+        self._workers = HandlerWorkerPool(self._schedule, self._caller, settings.concurrency)
         self._settler = Settler(context, settings.pollers if has_queues else 1)
         self._keeper = LeaseKeeper(self._schedule, settings.group, settings.lease)
         self._pollers = [
@@ -131,12 +121,15 @@ class EngineRun:
         """
         if drain is not None:
             self._drain = drain
-        self._schedule.stopping = True
+        self._schedule.begin_stop()
         self._wake()
 
     def counts(self) -> EngineStats:
         """Return the counters until now."""
-        return replace(self._stats, unwanted_types=dict(self._stats.unwanted_types))
+        types = dict(self._settler.unwanted_types)
+        unwanted, settled = sum(types.values()), self._settler.counts
+        failed = self._schedule.failed
+        return EngineStats(self._schedule.received, failed=failed, unwanted=unwanted, unwanted_types=types, **settled)
 
     def state(self) -> EngineState:
         """Return a snapshot."""
@@ -197,12 +190,11 @@ class EngineRun:
         os.set_blocking(self._wake_read, False)
         os.set_blocking(self._wake_write, False)
         self._hooks.call(self._hooks.started, self._settings)
-        workers = HandlerWorkerPool(self._schedule, self._caller, self._settings.concurrency)
         try:
             for thread in self._settler.threads:
                 thread.start()
             self._keeper.thread.start()
-            workers.start()
+            self._workers.start()
             for poller in self._pollers:
                 poller.thread.start()
             self._watch(signal_wake)
@@ -248,7 +240,7 @@ class EngineRun:
         """Run what is due, then wait."""
         rest, overdue = self._schedule.run_timers()
         for call in overdue:
-            self._caller.overrun(call)
+            self._overrun(call)
         hung, limit = self._schedule.hung, self._settings.concurrency
         if hung > limit and not self._schedule.stopping:
             self._fail(
@@ -266,14 +258,22 @@ class EngineRun:
             with suppress(BlockingIOError):
                 os.read(descriptor, 4096)
 
+    def _overrun(self, call: HandlerCall) -> None:
+        """Ask a call that passed its deadline to end, where that is possible, or go on without it."""
+        if call.handler.is_async and not call.is_expired:
+            self._schedule.expire(call, GRACE)
+            self._loop.cancel(call)
+        elif self._caller.abandon(call) and not call.handler.is_async:
+            self._workers.add_worker()
+
     def _is_empty(self) -> bool:
-        if self._schedule.held or not all(poller.saw_nothing for poller in self._pollers):
+        if self._schedule.held or not all(poller.saw_nothing.is_set() for poller in self._pollers):
             return False
         states = [topic.group_state(self._settings.group) for topic in self.topics if topic.exists()]
         if not self._schedule.held and sum(state.pending for state in states) <= len(self._settler.kept):
             return True
         for poller in self._pollers:
-            poller.saw_nothing = False
+            poller.saw_nothing.clear()
         in_flight = sum(state.in_flight for state in states)
         if in_flight and not self._has_logged_waiting:
             log.info("waiting for %d messages that another consumer holds or held when it died", in_flight)
@@ -288,8 +288,7 @@ class EngineRun:
         deadline = time.monotonic() + self._drain
         while schedule.running and (rest := deadline - time.monotonic()) > 0:
             self._turn(signal_wake, min(rest, MAX_TURN))
-        left = schedule.close()
-        if left:
+        if left := schedule.close():
             log.warning("%d calls did not end within %g s; their events are given back", left, self._drain)
         self._loop.stop()
         for poller in self._pollers:  # what they receive now is released

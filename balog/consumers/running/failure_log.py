@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 from balog.consumers.error_text import error_line
-from balog.consumers.queueing.task_results import Disposition, TaskResult
+from balog.consumers.outcomes import Disposition, TaskResult
+from balog.consumers.queueing.delivery import HandlerTask
 
 MAX_LINES = 100
 """Lines of one kind (of one consumer, or one topic) in a period; one line at its end counts the others."""
@@ -27,6 +28,13 @@ class _Period:
         self.since = since
         self.logged = self.left_out = 0
 
+    def count(self) -> bool:
+        """Count a failure; return whether it gets a line."""
+        may_log = self.logged < MAX_LINES
+        self.logged += may_log
+        self.left_out += not may_log
+        return may_log
+
 
 class FailureLog:
     """Logs failures. Ten thousand failures in the same place cost a hundred lines and a count."""
@@ -35,18 +43,17 @@ class FailureLog:
         self._lock = threading.Lock()
         self._periods: dict[str, _Period] = {}
 
-    def log_results(self, results: Sequence[TaskResult]) -> None:
+    def log_results(self, results: Mapping[HandlerTask, TaskResult]) -> None:
         """Log a line for each failure, and one line for all postponed events.
 
         A handler of messages reports its failures itself.
         """
-        postponed: list[TaskResult] = []
-        for result in results:
-            task, disposition, delay, _, error, attempt, _ = result
+        postponed: list[HandlerTask] = []
+        for task, (disposition, delay, _, error, attempt, _) in results.items():
             if error is None or task.handler.takes_messages:
                 continue
             if disposition in (Disposition.POSTPONED, Disposition.REQUEUED):
-                postponed.append(result)
+                postponed.append(task)
                 continue
             handler, delivery = task.handler, task.delivery
             if self._may_log(logging.ERROR, f"{handler.name} failed"):
@@ -56,11 +63,9 @@ class FailureLog:
                     *(handler.name, delivery.id, delivery.subscription.name, attempt, handler.max_attempts, then),
                     error_line(error),
                 )
-        if postponed:
-            self._log_postponed(postponed)
-
-    def _log_postponed(self, postponed: Sequence[TaskResult]) -> None:
-        task, _, delay, _, error = postponed[0][:5]
+        if not postponed:
+            return
+        task, (_, delay, _, error, _, _) = postponed[0], results[postponed[0]]
         name = task.handler.name
         if error is not None and self._may_log(logging.INFO, f"{name} put events off"):
             what = task.delivery.id if len(postponed) == 1 else f"{len(postponed)} events"
@@ -69,15 +74,12 @@ class FailureLog:
                 *(name, what, task.delivery.subscription.name, delay, error_line(error)),
             )
 
-    def not_an_event(self, topic: str, id: str, error: Exception) -> None:
-        """Log a message that can't be decoded."""
-        if self._may_log(logging.ERROR, f"{topic}: dead-lettered what is not an event"):
-            log.error("%s in %s is not an event, dead-lettered: %s", id, topic, error)
-
-    def not_routed(self, topic: str, id: str, error: BaseException) -> None:
-        """Log an event that can't be routed."""
-        if self._may_log(logging.ERROR, f"{topic}: could not route an event"):
-            log.error("%s in %s can't be routed, dead-lettered: %s", id, topic, error_line(error))
+    def not_routed(self, topic: str, id: str, error: BaseException, *, is_event: bool = True) -> None:
+        """Log a message that can't be decoded, or an event that can't be routed."""
+        what = "could not route an event" if is_event else "dead-lettered what is not an event"
+        if self._may_log(logging.ERROR, f"{topic}: {what}"):
+            why, text = ("can't be routed", error_line(error)) if is_event else ("is not an event", error)
+            log.error("%s in %s %s, dead-lettered: %s", id, topic, why, text)
 
     def sum_up(self, *, at_once: bool = False) -> None:
         """Log how many failures got no line in the periods that are over.
@@ -97,12 +99,7 @@ class FailureLog:
         if not log.isEnabledFor(level):
             return False
         with self._lock:
-            period = self._periods.setdefault(what, _Period(time.monotonic()))
-            if period.logged >= MAX_LINES:
-                period.left_out += 1
-                return False
-            period.logged += 1
-            return True
+            return self._periods.setdefault(what, _Period(time.monotonic())).count()
 
 
 def _log_left_out(what: str, period: _Period, now: float) -> None:

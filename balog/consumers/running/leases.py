@@ -7,9 +7,10 @@ import threading
 from collections.abc import Sequence
 
 from balog.common.errors import TopicError
-from balog.consumers.queueing.delivery import MessageDelivery, Subscription
+from balog.consumers.queueing.delivery import MessageDelivery
 from balog.consumers.queueing.scheduling import Schedule
-from balog.topics.lease_clock import uptime
+from balog.consumers.routing import Subscription
+from balog.topics.base import uptime
 
 log = logging.getLogger("balog.consumers")
 
@@ -66,10 +67,10 @@ def extend(subscription: Subscription, group: str, deliveries: Sequence[MessageD
     extended = subscription.topic.extend(group, [delivery.message for delivery in deliveries], lease)
     if extended == len(deliveries):
         for delivery in deliveries:
-            delivery.leased_until = until
+            delivery.extend_lease(until)
     elif len(deliveries) > 1:
         middle = len(deliveries) // 2
         extend(subscription, group, deliveries[:middle], lease)
         extend(subscription, group, deliveries[middle:], lease)
     else:
-        deliveries[0].leased_until = 0.0
+        deliveries[0].extend_lease(0.0)

@@ -7,15 +7,13 @@ import threading
 from collections.abc import Sequence
 
 from balog.common.backoff import Backoff, BackoffSequence
-from balog.common.errors import EventError, TopicError
-from balog.consumers.error_text import error_line
-from balog.consumers.ledgers.ledger import LedgerEntry, remembers
-from balog.consumers.queueing.attempts import Calls, read
-from balog.consumers.queueing.delivery import HandlerTask, MessageDelivery, Subscription
-from balog.consumers.routing import causes
+from balog.common.errors import TopicError
+from balog.consumers.hooks import Methods
+from balog.consumers.ledgers.ledger import remembers
+from balog.consumers.queueing.delivery import MessageDelivery
+from balog.consumers.routing import Subscription
 from balog.consumers.running.run_context import RunContext
-from balog.event import decode
-from balog.topics.lease_clock import uptime
+from balog.topics.base import uptime
 
 FIRST_PAUSE = 1.0
 LONGEST_PAUSE = 60.0
@@ -24,9 +22,6 @@ LONGEST_PAUSE = 60.0
 LAST_WAIT = 1.0
 """Seconds to wait for messages where an empty topic ends the run: the shortest wait for which SQS asks all servers."""
 
-KEEP_SECONDS = 300.0
-"""Seconds that an unwanted event stays away after it was returned to its topic."""
-
 log = logging.getLogger("balog.consumers")
 
 
@@ -34,14 +29,13 @@ class Poller:
     """Receives from one topic while there is room.
 
     Attributes:
-        saw_nothing: the last receive returned nothing. The main thread resets it.
+        saw_nothing: set when a receive returned nothing. The main thread clears it.
     """
 
     def __init__(self, subscription: Subscription, context: RunContext, name: str) -> None:
         self._subscription = subscription
         self._context = context
-        self._exists = False
-        self.saw_nothing = False
+        self.saw_nothing = threading.Event()
         self.thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def _run(self) -> None:
@@ -58,131 +52,72 @@ class Poller:
         wait = 0.0 if topic.keeps_groups else longest_wait
         while room := schedule.wait_for_room(self._subscription):
             try:
-                received = self._receive(room, wait)
+                deliveries = self._receive(room, wait)
             except TopicError as error:
-                self._exists = False
-                self._subscription.error = str(error)
-                if not self._context.is_patient or not error.retryable:
-                    raise
-                delay = delays.next()
-                log.warning("%s; trying again in %g s", error, delay)
-                self._context.hooks.call(self._context.hooks.unreachable, topic.name, error)
-                schedule.sleep(delay)
+                self._pause(error, delays, self._context.hooks.unreachable)
                 continue
             delays.reset()
-            if received:
+            if deliveries:
                 wait = 0.0 if topic.keeps_groups else longest_wait
-                schedule.admit(received)
+                schedule.admit(deliveries)
             else:
                 wait = longest_wait
                 schedule.note_empty(self._subscription, is_last=not self._context.is_patient)
-                self.saw_nothing = True
+                self.saw_nothing.set()
                 if not self._context.is_patient:
                     self._context.wake_main()
-                if not self._exists:
+                if deliveries is None:
                     schedule.sleep(longest_wait)
 
-    def _receive(self, limit: int, wait: float) -> list[MessageDelivery]:
+    def _pause(self, error: TopicError, delays: BackoffSequence, methods: Methods = ()) -> bool:
+        """Wait before the next try, or raise the error if no wait helps. Return False when the run stops meanwhile."""
+        context = self._context
+        if not context.is_patient or not error.retryable:
+            raise error
+        delay = delays.next()
+        log.warning("%s; trying again in %g s", error, delay)
+        context.hooks.call(methods, self._subscription.name, error)
+        return context.schedule.sleep(delay)
+
+    def _receive(self, limit: int, wait: float) -> list[MessageDelivery] | None:
+        """Receive, route and look up messages; None if the topic does not exist."""
         context, subscription = self._context, self._subscription
-        hooks, topic = context.hooks, subscription.topic
-        if not self._exists:
-            self._exists = topic.exists()
-            if not self._exists:
-                return []
-        until = uptime() + context.settings.lease
-        received = topic.receive(context.settings.group, limit, wait, context.settings.lease)
-        subscription.error = ""
-        hooks.call(hooks.after_receive, subscription.name, received)
+        hooks, settings, failure_log = context.hooks, context.settings, context.failure_log
+        until = uptime() + settings.lease
+        received = subscription.receive(settings.group, limit, wait, settings.lease)
+        if received is not None:
+            hooks.call(hooks.after_receive, subscription.name, received)
         if not received:
-            return []
+            return None if received is None else []
         deliveries = context.schedule.hold(subscription, received, until)
         for delivery in deliveries:
-            self._route(delivery)
+            routed = delivery.route(settings.unwanted)
+            if routed.error is not None:
+                is_event = routed.event is not None
+                failure_log.not_routed(subscription.name, delivery.id, routed.error, is_event=is_event)
         self._look_up(deliveries)
         return deliveries
 
-    # -- reading ------------------------------------------------------------------------------------------------------
-
-    def _route(self, delivery: MessageDelivery) -> None:
-        """Decode a message and make a task for each consumer that wants it."""
-        message, subscription = delivery.message, self._subscription
-        if message.is_tombstone:
-            delivery.unwanted_type = "tombstone"
-            return
-        try:
-            event = decode(message.body)
-        except EventError as error:
-            delivery.gave_up[""] = f"not an event: {error}"
-            self._context.failure_log.not_an_event(subscription.name, message.id, error)
-            return
-        delivery.event = event
-        delivery.id = event.header.id
-        try:
-            for consumer in subscription.router.wanting(event):
-                delivery.tasks.append(
-                    HandlerTask(delivery, subscription.handlers[consumer.name], consumer.key_of(event))
-                )
-        except BaseException as error:  # a consumer's own match_event
-            delivery.tasks = []
-            delivery.gave_up[""] = f"cannot be routed to a handler: {error_line(error)}"
-            self._context.failure_log.not_routed(subscription.name, delivery.id, error)
-            return
-        if not delivery.tasks:
-            delivery.unwanted_type = event.cls_type or "no type"
-            if subscription.default is not None:
-                if subscription.default.name not in causes(event):
-                    delivery.tasks.append(HandlerTask(delivery, subscription.default, None))
-            elif self._context.settings.unwanted == "keep":
-                delivery.delay = KEEP_SECONDS
-            elif self._context.settings.unwanted == "dead":
-                delivery.gave_up[""] = f"no consumer wants it: {delivery.unwanted_type[:100]}"
-
-    # -- what was done before -----------------------------------------------------------------------------------------
-
     def _look_up(self, deliveries: Sequence[MessageDelivery]) -> None:
-        """Look up which consumers have handled which event, and how often the others were called."""
+        """Ask the ledger what was done before; a run that stops while it is unreachable releases the messages."""
         context = self._context
         if not remembers(context.ledger):
             for delivery in deliveries:
-                before = delivery.message.attempts - 1
-                delivery.calls = {name: Calls(before, 0, before) for name in delivery.wanted_by}
-        elif asked := [delivery for delivery in deliveries if delivery.may_be_known]:
-            self._ask(asked)
-
-    def _ask(self, asked: Sequence[MessageDelivery]) -> None:
-        """Ask the ledger, and wait while it is unreachable. A run that stops meanwhile releases the messages."""
-        context = self._context
+                delivery.count_deliveries()
+            return None
+        asked = [delivery for delivery in deliveries if delivery.may_be_known]
         delays = BackoffSequence(Backoff(FIRST_PAUSE, LONGEST_PAUSE))
-        while True:
+        while asked:
             try:
                 return self._learn(asked)
             except TopicError as error:
-                if not context.is_patient or not error.retryable:
-                    raise
-                delay = delays.next()
-                log.warning("%s; trying again in %g s", error, delay)
-                if not context.schedule.sleep(delay):
+                if not self._pause(error, delays):
                     return None
+        return None
 
     def _learn(self, asked: Sequence[MessageDelivery]) -> None:
-        context = self._context
-        known = context.ledger.known(context.settings.group, [delivery.id for delivery in asked])
-        void: list[LedgerEntry] = []
-        for delivery in asked:
-            wanted_by, is_first = delivery.wanted_by, delivery.message.attempts == 1
-            for name, text in known.get(delivery.id, {}).items():
-                consumer, entry = name.removeprefix(self._subscription.ledger_prefix), read(text)
-                if consumer == name or not entry.holds_for(delivery.message.generation):
-                    continue
-                if entry.is_success:
-                    delivery.done.add(consumer)
-                elif consumer not in wanted_by:
-                    continue
-                elif is_first:  # of another message with the same event, sent twice
-                    void.append(delivery.entry(consumer, Calls()))
-                elif entry.calls is not None:
-                    delivery.calls[consumer] = entry.calls
-                else:
-                    delivery.gave_up[consumer] = entry.gave_up or ""
+        ledger, group = self._context.ledger, self._context.settings.group
+        known = ledger.known(group, [delivery.id for delivery in asked])
+        void = [entry for delivery in asked for entry in delivery.learn(known.get(delivery.id, {}))]
         if void:
-            context.ledger.record(context.settings.group, void)
+            ledger.record(group, void)

@@ -10,7 +10,6 @@ from balog.consumers.ledgers.ledger import Ledger
 from balog.consumers.queueing.scheduling import Schedule
 from balog.consumers.running.failure_log import FailureLog
 from balog.consumers.running.settings import EngineSettings
-from balog.consumers.stats import EngineStats
 
 
 @dataclass(frozen=True)
@@ -24,7 +23,6 @@ class RunContext:
     """
 
     settings: EngineSettings
-    stats: EngineStats
     schedule: Schedule
     ledger: Ledger
     hooks: HookCalls

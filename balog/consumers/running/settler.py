@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections import Counter
+from collections.abc import Sequence
 
 from balog.common.backoff import Backoff, BackoffSequence
 from balog.common.errors import TopicError
 from balog.consumers.ledgers.ledger import LedgerEntry
-from balog.consumers.queueing.delivery import MessageDelivery, Subscription
+from balog.consumers.queueing.delivery import MessageDelivery
+from balog.consumers.routing import Subscription
 from balog.consumers.running.run_context import RunContext
 from balog.topics import GivenUp
-from balog.topics.lease_clock import uptime
+from balog.topics.base import uptime
 
 FIRST_PAUSE = 1.0
 LONGEST_PAUSE = 60.0
@@ -34,6 +35,11 @@ class Settler:
 
     Args:
         threads: the number of settling threads, for backends that accept few messages per call.
+
+    Attributes:
+        kept: hashes of the ids of unwanted events that were returned to their topics.
+        counts: settled messages by result, the names of the counters of ``EngineStats``.
+        unwanted_types: unwanted messages by payload type.
     """
 
     def __init__(self, context: RunContext, threads: int) -> None:
@@ -43,7 +49,8 @@ class Settler:
         self._lock = threading.Lock()
         self._unrecorded: list[LedgerEntry] = []
         self.kept: set[int] = set()
-        """Hashes of the ids of unwanted events that were returned to their topics."""
+        self.counts: Counter[str] = Counter()
+        self.unwanted_types: Counter[str] = Counter()
         self._nap = threading.Event()
         self.threads = [
             threading.Thread(target=self._run, name=f"balog-settler-{number}", daemon=True)
@@ -67,9 +74,7 @@ class Settler:
                 if self._nap.is_set():
                     log.warning("%s; what was in flight comes back when its lease runs out", error)
                     return
-                self._settlements.put_back(
-                    [delivery for delivery in concluded if delivery.message.receipt in delivery.subscription.held]
-                )
+                self._context.schedule.put_back(concluded)
                 delay = delays.next()
                 if self._context.is_patient and error.retryable:
                     log.warning("%s; trying again in %g s", error, delay)
@@ -85,10 +90,18 @@ class Settler:
             early, self._unrecorded = self._unrecorded, []
         entries = list(early)
         must_last = bool(early)
+        parts: dict[Subscription, tuple[list[MessageDelivery], ...]] = {}
         for delivery in concluded:
-            if delivery.entries and _needs_record(delivery):
+            subscription = delivery.subscription
+            acked, released, dead = parts.setdefault(subscription, ([], [], []))
+            is_released = delivery.is_left or delivery.delay is not None
+            part = released if is_released else dead if delivery.gave_up else acked
+            part.append(delivery)
+            # Where every event is one message, an ack is record enough; after a replay, an old dead letter is another.
+            is_single = subscription.topic.keeps_ids and not delivery.message.generation.replay
+            if delivery.entries and not (part is acked and is_single):
                 entries += delivery.entries
-                must_last = must_last or not _is_acked(delivery)
+                must_last = must_last or part is not acked
         if entries:
             try:
                 self._context.ledger.record(self._group, entries, durable=must_last)
@@ -97,12 +110,12 @@ class Settler:
                     self._unrecorded += early
                 raise
             for delivery in concluded:
-                delivery.entries = []
-        for subscription, deliveries in _grouped(concluded, lambda delivery: delivery.subscription):
-            if acked := [delivery for delivery in deliveries if _is_acked(delivery)]:
+                delivery.take_entries()
+        for subscription, (acked, released, dead) in parts.items():
+            if acked:
                 self._ack(subscription, acked)
-            self._release(subscription, [delivery for delivery in deliveries if _is_released(delivery)])
-            if dead := [delivery for delivery in deliveries if delivery.gave_up and not _is_released(delivery)]:
+            self._release(subscription, released)
+            if dead:
                 self._dead_letter(subscription, dead)
 
     def _ack(self, subscription: Subscription, deliveries: Sequence[MessageDelivery]) -> None:
@@ -116,24 +129,23 @@ class Settler:
         duplicates = sum(delivery.is_duplicate and delivery.unwanted_type is None for delivery in deliveries)
         with self._lock:
             unwanted = self._count_unwanted(deliveries)
-            self._context.stats.duplicates += duplicates
-            self._context.stats.succeeded += len(deliveries) - unwanted - duplicates
+            self.counts.update(duplicates=duplicates, succeeded=len(deliveries) - unwanted - duplicates)
         self._context.schedule.remove(deliveries)
         self._context.hooks.call(self._context.hooks.after_ack, subscription.name, messages)
 
     def _count_unwanted(self, deliveries: Sequence[MessageDelivery]) -> int:
-        stats, count = self._context.stats, 0
-        for own in (delivery.unwanted_type for delivery in deliveries if delivery.unwanted_type is not None):
-            name = own if own in stats.unwanted_types or len(stats.unwanted_types) < LISTED_TYPES else "other types"
-            stats.unwanted_types[name] = stats.unwanted_types.get(name, 0) + 1
-            count += 1
-        stats.unwanted += count
-        return count
+        types = [delivery.unwanted_type for delivery in deliveries if delivery.unwanted_type is not None]
+        for name in types:
+            is_listed = name in self.unwanted_types or len(self.unwanted_types) < LISTED_TYPES
+            self.unwanted_types[name if is_listed else "other types"] += 1
+        return len(types)
 
     def _release(self, subscription: Subscription, deliveries: Sequence[MessageDelivery]) -> None:
         """Release messages, the failed ones first, because others of their key may follow them."""
-        ordered = sorted(deliveries, key=lambda delivery: not delivery.has_failed)
-        for (delay, attempted), some in _grouped(ordered, lambda message: (message.delay or 0.0, message.has_failed)):
+        groups: dict[tuple[float, bool], list[MessageDelivery]] = {}
+        for delivery in sorted(deliveries, key=lambda delivery: not delivery.has_failed):
+            groups.setdefault((delivery.delay or 0.0, delivery.has_failed), []).append(delivery)
+        for (delay, attempted), some in groups.items():
             with subscription.lease_lock:
                 # A queue may accept the receipt of an earlier delivery, and would take the message from its next owner.
                 is_exact, now = subscription.topic.keeps_groups, uptime()
@@ -152,7 +164,7 @@ class Settler:
         self._check(subscription, "dead letters", len(deliveries), changed)
         with self._lock:
             self._count_unwanted(deliveries)
-            self._context.stats.dead += len(deliveries)
+            self.counts["dead"] += len(deliveries)
         self._context.schedule.remove(deliveries)
         for delivery, each in zip(deliveries, given_up):
             self._context.hooks.call(
@@ -163,26 +175,8 @@ class Settler:
         if changed < asked:
             log.info(
                 "%d of %d %s in %s came too late: those messages are delivered again",
-                asked - changed,
-                asked,
-                what,
-                subscription.name,
+                *(asked - changed, asked, what, subscription.name),
             )
-
-
-def _is_released(delivery: MessageDelivery) -> bool:
-    return delivery.is_left or delivery.delay is not None
-
-
-def _is_acked(delivery: MessageDelivery) -> bool:
-    return not (_is_released(delivery) or delivery.gave_up)
-
-
-def _needs_record(delivery: MessageDelivery) -> bool:
-    # Where every event is one message, an ack is record enough; after a replay, an older dead letter is another one.
-    return not (
-        _is_acked(delivery) and delivery.subscription.topic.keeps_ids and not delivery.message.generation.replay
-    )
 
 
 def _give_up(delivery: MessageDelivery) -> GivenUp:
@@ -190,12 +184,3 @@ def _give_up(delivery: MessageDelivery) -> GivenUp:
     split = [text.partition("\n") for text in delivery.gave_up.values()]
     reason, trace = "; ".join(line for line, _, _ in split), "\n".join(rest for _, _, rest in split if rest)
     return GivenUp(delivery.message, reason, consumers, trace)
-
-
-def _grouped(
-    deliveries: Iterable[MessageDelivery], key: Callable[[MessageDelivery], Any]
-) -> list[tuple[Any, list[MessageDelivery]]]:
-    groups: dict[Any, list[MessageDelivery]] = {}
-    for delivery in deliveries:
-        groups.setdefault(key(delivery), []).append(delivery)
-    return list(groups.items())

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
@@ -15,7 +16,6 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from balog.common.errors import TopicError
 from balog.topics.kafka.errors import as_kafka_error, is_fenced
 from balog.topics.kafka.partition import AssignedPartition
-from balog.topics.kafka.progress import ROOMY, encode
 
 log = logging.getLogger("balog.topics.kafka")
 
@@ -26,11 +26,6 @@ class FencedError(Exception):
     def __init__(self, error: KafkaError) -> None:
         super().__init__(error.str())
         self.error = error
-
-
-class _Request:
-    is_done = False
-    error: TopicError | FencedError | None = None
 
 
 @dataclass(eq=False)
@@ -49,7 +44,7 @@ class CommitQueue:
     changed: threading.Condition
     where: str
     explain: Callable[[Exception], TopicError]
-    _requests: list[_Request] = field(default_factory=list, init=False)
+    _requests: list[Future[None]] = field(default_factory=list, init=False)
     _is_closed: bool = field(default=False, init=False)
 
     def __len__(self) -> int:
@@ -62,16 +57,13 @@ class CommitQueue:
             TopicError: the commit failed.
             FencedError: the commit failed because the group rebalances.
         """
-        request = _Request()
+        request: Future[None] = Future()
         with self.changed:
+            if self._is_closed:
+                raise self._closed()
             self._requests.append(request)
             self.changed.notify_all()
-            while not request.is_done:
-                if self._is_closed:
-                    raise TopicError(f"{self.where}: closed before the commit; messages in flight are delivered again")
-                self.changed.wait(1.0)
-        if request.error is not None:
-            raise request.error
+        request.result()
 
     def serve(self) -> None:
         """Write one commit for all requests. Called by the thread that polls the consumer."""
@@ -79,15 +71,17 @@ class CommitQueue:
             requests, self._requests = self._requests, []
         if not requests:
             return
-        error: TopicError | FencedError | None = None
         try:
             self._write()
-        except (TopicError, FencedError) as caught:
-            error = caught
-        with self.changed:
+        except Exception as error:
+            is_ours = isinstance(error, (TopicError, FencedError))
             for request in requests:
-                request.error, request.is_done = error, True
-            self.changed.notify_all()
+                request.set_exception(error if is_ours else self._closed())
+            if not is_ours:
+                raise
+            return
+        for request in requests:
+            request.set_result(None)
 
     def commit_unrequested(self) -> None:
         """Write what changed; a failure is only logged. Called by the thread that polls the consumer."""
@@ -99,31 +93,31 @@ class CommitQueue:
     def close(self) -> None:
         """Fail the requests that wait. Called with the lock."""
         self._is_closed = True
+        for request in self._requests:
+            request.set_exception(self._closed())
+
+    def _closed(self) -> TopicError:
+        return TopicError(f"{self.where}: closed before the commit; messages in flight are delivered again")
 
     def _write(self) -> None:
         """Commit, and wait for the result; raises as ``commit`` does."""
         with self.changed:
-            changed = []
-            for partition in self.partitions.values():
-                if partition.dirty and (progress := partition.progress()) is not None:
-                    partition.dirty = False
-                    changed.append((partition, progress))
+            changed = [(each, *state) for each in self.partitions.values() if (state := each.uncommitted()) is not None]
         if not changed:
             return
-        offsets = []
-        for partition, progress in changed:
-            text, encoded_to = encode(progress)
-            partition.roomy = len(text) <= ROOMY and encoded_to == progress.handed
-            offsets.append(TopicPartition(partition.topic, partition.number, progress.commit, metadata=text))
+        offsets = [
+            TopicPartition(partition.topic, partition.number, progress.commit, metadata=partition.encode(progress))
+            for partition, progress, _ in changed
+        ]
         try:
             for written in self.consumer.commit(offsets=offsets, asynchronous=False):
                 if written.error is not None:
                     raise KafkaException(written.error)
         except (KafkaException, RuntimeError) as error:
-            with self.changed:
-                for partition, _ in changed:
-                    partition.dirty = True
             kafka_error = as_kafka_error(error)
             if kafka_error is not None and is_fenced(kafka_error):
                 raise FencedError(kafka_error) from None
             raise self.explain(error) from None
+        with self.changed:
+            for partition, _, number in changed:
+                partition.note_commit(number)

@@ -20,12 +20,12 @@ from balog.topics.base import DeadLetter, GivenUp
 from balog.topics.kafka.clients import Clients
 from balog.topics.kafka.partition import FetchedMessage
 from balog.topics.kafka.publisher import OutgoingRecord
-from balog.topics.kafka.reader import read
 from balog.topics.kafka.records import (
     StoredDeadLetter,
     again_headers,
     dead_letter_headers,
     new_number,
+    read,
     read_dead_letter,
 )
 

@@ -101,11 +101,14 @@ class Fetcher:
             return None
         headers = read_headers(record)
         id, key, published = read_id(record, headers), read_key(record, headers), read_published(record, headers)
-        held = FetchedMessage(partition, record.offset() or 0, id, body_of(record), key, published)
-        held.is_tombstone = record.value() is None
-        held.before = attempts_of(headers)
-        held.touched = held.before > 0
-        held.generation = generation_of(headers)
+        before = attempts_of(headers)
+        held = FetchedMessage(
+            *(partition, record.offset() or 0, id, body_of(record), key, published),
+            before=before,
+            touched=before > 0,
+            generation=generation_of(headers),
+            is_tombstone=record.value() is None,
+        )
         return held, delay_of(record, headers, time.time())
 
     def _note(self, record: Record, others: list[Record]) -> None:
@@ -127,10 +130,8 @@ class Fetcher:
             pause: list[TopicPartition] = []
             resume: list[TopicPartition] = []
             for partition in self.partitions.values():
-                wanted = stuck or partition.trail > (MAX_TRAIL // 2 if partition.paused else MAX_TRAIL)
-                if wanted != partition.paused:
-                    (pause if wanted else resume).append(TopicPartition(partition.topic, partition.number))
-                    partition.paused = wanted
+                if (is_paused := partition.steer(MAX_TRAIL, is_stuck=stuck)) is not None:
+                    (pause if is_paused else resume).append(TopicPartition(partition.topic, partition.number))
         if pause:
             self.consumer.pause(pause)
         if resume:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import attrgetter
 from typing import Literal, NamedTuple
 
 from confluent_kafka import ConsumerGroupState, ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
@@ -14,8 +15,7 @@ from balog.topics.kafka.clients import REQUEST_TIMEOUT, Clients
 from balog.topics.kafka.errors import as_kafka_error
 from balog.topics.kafka.member import GroupMember
 from balog.topics.kafka.progress import CommittedProgress, decode, encode
-from balog.topics.kafka.reader import read
-from balog.topics.kafka.records import body_of, origin_of, read_headers, read_id, read_key, read_published
+from balog.topics.kafka.records import body_of, origin_of, read, read_headers, read_id, read_key, read_published
 
 
 class Log(NamedTuple):
@@ -38,9 +38,8 @@ class Pending(NamedTuple):
     in_flight: int = 0
     waiting: int = 0
 
-    def __add__(self, other: object) -> Pending:
-        if not isinstance(other, Pending):
-            return NotImplemented
+    def plus(self, other: Pending) -> Pending:
+        """Return both together."""
         return Pending(*(left + right for left, right in zip(self, other)))
 
 
@@ -56,7 +55,7 @@ def pending(clients: Clients, log: Log, group: str, member: GroupMember | None, 
             continue
         reached, untouched, in_flight, waiting, handed = seen
         lag = untouched + max(0, end - max(start, reached or 0))
-        total += Pending(handed, lag, in_flight, waiting)
+        total = total.plus(Pending(handed, lag, in_flight, waiting))
     if not rest:
         return total
     busy: bool | None = None
@@ -69,7 +68,7 @@ def pending(clients: Clients, log: Log, group: str, member: GroupMember | None, 
         if again and busy is None:
             busy = _has_members(clients, group, where)
         state = Pending(handed, max(0, end - max(start, handed)))
-        total += state._replace(in_flight=again) if busy else state._replace(waiting=again)
+        total = total.plus(state._replace(in_flight=again) if busy else state._replace(waiting=again))
     return total
 
 
@@ -101,7 +100,8 @@ def peek(clients: Clients, log: Log, limit: int, where: str, *, newest: bool) ->
             number: (max(start, end - width), end) if newest else (start, min(end, start + width))
             for number, (start, end) in log.bounds.items()
         }
-        messages = sorted(map(_received, read(clients.settings, log.topic, stretches, where)), key=_published)
+        records = read(clients.settings, log.topic, stretches, where)
+        messages = sorted(map(_received, records), key=attrgetter("published"))
         if len(messages) >= limit or stretches == log.bounds:
             return messages[-limit:] if newest else messages[:limit]
         width *= 4  # offsets of aborted transactions and of deleted records hold no message
@@ -112,10 +112,6 @@ def _received(record: Record) -> Received:
     id, key, published = read_id(record, headers), read_key(record, headers), read_published(record, headers)
     body, is_tombstone = body_of(record), record.value() is None
     return Received(id, body, origin_of(record), 0, published, key, is_tombstone=is_tombstone)
-
-
-def _published(message: Received) -> float:
-    return message.published
 
 
 def last_replay(clients: Clients, log: Log, group: str, where: str) -> int:

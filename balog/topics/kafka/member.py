@@ -86,7 +86,7 @@ class GroupMember(Membership):
             now = time.monotonic()
             for held in taken:
                 if self._deliveries.is_held(held):
-                    held.partition.take_back(held, now, attempted=False)
+                    held.take_back(now, attempted=False)
                     self._deliveries.push(held)
 
     def _behind(self) -> float:
@@ -117,10 +117,10 @@ class GroupMember(Membership):
         """
         with self._changed:
             messages = []
-            for message in received:
+            for message in received:  # one by one: a second receipt of the same message finds nothing
                 held = self._deliveries.find(message.receipt)
                 if held is not None:
-                    held.settling = True
+                    held.claim()
                     messages.append(held)
         if not messages:
             return 0
@@ -129,14 +129,12 @@ class GroupMember(Membership):
                 write(messages)
             with self._changed:
                 for held in messages:
-                    held.settled = True
-                    held.partition.dirty = True
+                    held.pass_commits()
             self._commit_with_retries(messages)
         except BaseException:
             with self._changed:
                 for held in messages:
-                    held.settling = held.settled = False
-                    held.partition.dirty = True
+                    held.unclaim()
                     self._deliveries.push(held)
             raise
         with self._changed:
@@ -153,7 +151,7 @@ class GroupMember(Membership):
             ready_at = time.monotonic() + delay
             messages = [held for message in received if (held := self._deliveries.find(message.receipt)) is not None]
             for held in messages:
-                held.partition.take_back(held, ready_at, attempted=attempted)
+                held.take_back(ready_at, attempted=attempted)
                 self._deliveries.push(held)
             self._changed.notify_all()
         return len(messages)
@@ -166,7 +164,7 @@ class GroupMember(Membership):
             for held in messages:
                 if until < held.ready_at:
                     self._deliveries.push(held, until)
-                held.ready_at = until
+                held.put_off(until)
         return len(messages)
 
     def holds(self, received: Received) -> bool:

@@ -12,8 +12,7 @@ from confluent_kafka import Message as Record
 
 from balog.common.errors import TopicError
 from balog.topics.kafka.commits import CommitQueue
-from balog.topics.kafka.delayed_retries import DelayedRetries
-from balog.topics.kafka.deliveries import Deliveries
+from balog.topics.kafka.deliveries import DelayedRetries, Deliveries
 from balog.topics.kafka.errors import as_kafka_error, explain
 from balog.topics.kafka.fetcher import Fetcher, resume_partition
 from balog.topics.kafka.partition import AssignedPartition, FetchedMessage
@@ -221,7 +220,7 @@ class Membership:
         with self._changed:
             leaving = [owned for lost in partitions if (owned := self._partitions.get((lost.topic, lost.partition)))]
             for partition in leaving:
-                partition.draining = True
+                partition.drain()
         deadline = time.monotonic() + DRAIN
         while not self._stopping and time.monotonic() < deadline:
             self._commits.serve()

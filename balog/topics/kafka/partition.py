@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from balog.topics.base import Generation
-from balog.topics.kafka.progress import CommittedProgress
+from balog.topics.kafka.progress import ROOMY, CommittedProgress, encode
 
 _FIRST = Generation()
 
@@ -44,6 +44,45 @@ class FetchedMessage:
     settled: bool = False
     is_tombstone: bool = False
 
+    def recall(self, attempts: int) -> None:
+        """Continue with the deliveries that the last commit recorded."""
+        self.attempts = attempts
+        self.touched = True
+
+    def deliver(self, token: int, until: float) -> None:
+        """Assign it to a delivery."""
+        self.token = token
+        self.ready_at = until
+        self.attempts += 1
+        self.touched = True
+        self.partition.note_delivery(self.offset)
+
+    def take_back(self, ready_at: float, *, attempted: bool) -> None:
+        """Release it from its delivery, to be delivered again."""
+        self.token = 0
+        self.ready_at = ready_at
+        if not attempted:
+            self.attempts -= 1
+            self.partition.note_change()
+
+    def put_off(self, ready_at: float) -> None:
+        """Move the end of its lease or delay."""
+        self.ready_at = ready_at
+
+    def claim(self) -> None:
+        """Begin to settle it."""
+        self.settling = True
+
+    def pass_commits(self) -> None:
+        """Note that its ack or dead letter is written, so that commits may pass it."""
+        self.settled = True
+        self.partition.note_change()
+
+    def unclaim(self) -> None:
+        """Keep it: it could not be settled."""
+        self.settling = self.settled = False
+        self.partition.note_change()
+
 
 class AssignedPartition:
     """The fetched and settled messages of one partition, and the progress for its next commit.
@@ -68,11 +107,11 @@ class AssignedPartition:
         self.bytes = 0
         self.fresh_bytes = 0
         self.replay = progress.replay if progress else 0
-        self.dirty = False
         self.draining = False
         self.paused = False
         self.roomy = True
         self.handed = progress.handed if progress else 0
+        self._changes = self._committed = 0
         self._recalled = dict(progress.unsettled) if progress else {}
         self._recalled_end = self.handed
 
@@ -88,13 +127,12 @@ class AssignedPartition:
                 return False  # fetched twice
             self._start_anew()  # the log is another one than that of the commit
         self.next_offset = offset + 1
-        self.dirty = True
+        self._changes += 1
         if offset < self._recalled_end:
             attempts = self._recalled.pop(offset, None)
             if attempts is None:
                 return False
-            held.attempts = attempts
-            held.touched = True
+            held.recall(attempts)
         elif self._recalled:
             self._recalled.clear()  # those are gone from the log
         self.held[offset] = held
@@ -103,7 +141,7 @@ class AssignedPartition:
             self.fresh.append(held)
             self.fresh_bytes += len(held.body)
         else:
-            held.ready_at = ready_at
+            held.put_off(ready_at)
             self.handed = max(self.handed, offset + 1)
         return True
 
@@ -111,7 +149,7 @@ class AssignedPartition:
         """Record that the log was read up to an offset, even if only gaps precede it."""
         if self.next_offset is None or offset > self.next_offset:
             self.next_offset = offset
-            self.dirty = True
+            self._changes += 1
 
     def pop_fresh(self) -> FetchedMessage:
         """Remove and return the oldest message that was never delivered."""
@@ -119,28 +157,32 @@ class AssignedPartition:
         self.fresh_bytes -= len(held.body)
         return held
 
-    def deliver(self, held: FetchedMessage, token: int, until: float) -> None:
-        """Assign a message to a delivery."""
-        held.token = token
-        held.ready_at = until
-        held.attempts += 1
-        held.touched = True
-        self.handed = max(self.handed, held.offset + 1)
-        self.dirty = True
+    def note_delivery(self, offset: int) -> None:
+        """Note that the message at an offset is delivered."""
+        self.handed = max(self.handed, offset + 1)
+        self._changes += 1
 
-    def take_back(self, held: FetchedMessage, ready_at: float, *, attempted: bool) -> None:
-        """Release a message from its delivery, to be delivered again."""
-        held.token = 0
-        held.ready_at = ready_at
-        if not attempted:
-            held.attempts -= 1
-            self.dirty = True
+    def note_change(self) -> None:
+        """Note that the next commit differs from the last one."""
+        self._changes += 1
+
+    def drain(self) -> None:
+        """Deliver no more, because the partition goes to another member."""
+        self.draining = True
+
+    def steer(self, limit: int, *, is_stuck: bool) -> bool | None:
+        """Return True to pause it at a limit of offsets after the commit, False to resume it, None to go on."""
+        paused = is_stuck or self.trail > (limit // 2 if self.paused else limit)
+        if paused == self.paused:
+            return None
+        self.paused = paused
+        return paused
 
     def settle(self, held: FetchedMessage) -> None:
         """Drop a settled message."""
         del self.held[held.offset]
         self.bytes -= len(held.body)
-        self.dirty = True
+        self._changes += 1
 
     @property
     def commit(self) -> int | None:
@@ -171,6 +213,21 @@ class AssignedPartition:
             if offset >= self.next_offset:
                 unsettled[offset] = attempts
         return CommittedProgress(commit, max(self.handed, commit), unsettled, self.replay)
+
+    def uncommitted(self) -> tuple[CommittedProgress, int] | None:
+        """Return the progress to commit, and the number for ``note_commit``; None without a change."""
+        progress = self.progress() if self._changes != self._committed else None
+        return (progress, self._changes) if progress is not None else None
+
+    def encode(self, progress: CommittedProgress) -> str:
+        """Return the metadata of a commit; while it is too long, no new messages are delivered."""
+        text, encoded_to = encode(progress)
+        self.roomy = len(text) <= ROOMY and encoded_to == progress.handed
+        return text
+
+    def note_commit(self, number: int) -> None:
+        """Note that the progress is committed."""
+        self._committed = number
 
     def generation_of(self, held: FetchedMessage) -> Generation:
         """Return the generation of a message: its own, or a later replay's."""

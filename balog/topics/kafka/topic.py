@@ -26,8 +26,7 @@ from balog.topics.kafka.dead_letters import DeadLetters
 from balog.topics.kafka.member import GroupMember
 from balog.topics.kafka.partition import FetchedMessage
 from balog.topics.kafka.publisher import OutgoingRecord
-from balog.topics.kafka.reader import read
-from balog.topics.kafka.records import ID, again_headers, body_of, new_number
+from balog.topics.kafka.records import ID, again_headers, body_of, new_number, read
 
 DEAD = ".dead"
 RETRY = ".retry"
@@ -239,7 +238,7 @@ class KafkaTopic(Topic):
         retries = self._retry_log(group)
         if retries is not None:
             more = inspection.pending(self._clients, retries, group, member, self._where)
-            total = (total + more)._replace(position=total.position)
+            total = total.plus(more)._replace(position=total.position)
         return GroupState(group, *total, self._dead(group).count())
 
     def describe(self) -> TopicState:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from balog.common.errors import ConfigError, TopicError
 from balog.common.local_path import local_path
-from balog.topics.base import Topics, check_name
-from balog.topics.lease_clock import LeaseClock, uptime
+from balog.topics.base import Topics, check_name, uptime
+from balog.topics.local.tables import LeaseClock
 from balog.topics.local.topic import LocalTopic
 from balog.topics.url import split_local_url
 

@@ -20,8 +20,8 @@ from balog.topics.base import (
     TopicState,
     check_name,
 )
-from balog.topics.lease_clock import LeaseClock
 from balog.topics.local import tables
+from balog.topics.local.tables import LeaseClock
 from balog.topics.sqlite_file import SqliteFile
 
 _PRUNE_EVERY = 60.0

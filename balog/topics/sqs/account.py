@@ -31,12 +31,7 @@ class Account:
         endpoints: the URL of a service (``sqs``, ``s3``) other than AWS's.
     """
 
-    def __init__(
-        self,
-        region: str,
-        credentials: dict[str, str | None],
-        endpoints: dict[str, str | None],
-    ) -> None:
+    def __init__(self, region: str, credentials: dict[str, str | None], endpoints: dict[str, str | None]) -> None:
         self.region = region
         self._credentials = credentials
         self._endpoints = endpoints

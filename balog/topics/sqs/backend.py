@@ -100,9 +100,8 @@ class SqsTopics(Topics):
         queue = Queue(self._account, name, f"topic {name} ({self._where})")
         packing = Packing(name, queue.label, self._claims)
         kind = SqsFifoTopic if queue.is_fifo else SqsTopic
-        topic = kind(queue, DeadQueue(self._account, queue, packing, self._create), packing, self._create)
-        topic.poll_timeout = self._poll_timeout
-        return topic
+        dead = DeadQueue(self._account, queue, packing, self._create)
+        return kind(queue, dead, packing, self._create, self._poll_timeout)
 
 
 def _checked_wait(seconds: float) -> float:

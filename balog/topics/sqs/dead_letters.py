@@ -12,9 +12,8 @@ from typing import Any
 from balog.common.errors import TopicError
 from balog.topics.base import DeadLetter, GivenUp
 from balog.topics.sqs.account import Account
-from balog.topics.sqs.codec import SqsMessage, lossy_attribute, number_attribute, read_attribute
-from balog.topics.sqs.packing import Packing, read_receipt
-from balog.topics.sqs.queue import OutgoingMessage, Queue
+from balog.topics.sqs.packing import Packing, lossy_attribute, number_attribute, read_attribute, read_receipt
+from balog.topics.sqs.queue import OutgoingMessage, Queue, SqsMessage
 
 _REASON, _ATTEMPTS, _GROUP = "balog.reason", "balog.attempts", "balog.group"
 _CONSUMERS, _TRACEBACK, _TOPIC = "balog.consumers", "balog.traceback", "balog.topic"

@@ -15,7 +15,6 @@ from balog.common.backoff import Backoff
 from balog.common.errors import MessageError, TopicError
 from balog.event.batches import split
 from balog.topics.sqs.account import Account
-from balog.topics.sqs.codec import SqsMessage
 from balog.topics.sqs.errors import AwsError, short_code
 
 MAX_LEASE = 12 * 3600
@@ -42,6 +41,24 @@ _BACKOFF = Backoff(0.2)
 _OF_MESSAGES = frozenset({"InvalidAttributeValue", "InvalidMessageContents", "InvalidParameterValue"})
 _STALE = frozenset({"InvalidParameterValue", "MessageNotInflight", "ReceiptHandleIsInvalid"})
 """Codes for a receipt whose lease has expired, or can't be extended any more."""
+
+
+Attributes = dict[str, dict[str, str]]
+
+
+class SqsMessage(Struct, frozen=True):
+    """An encoded message: the text of its body and its attributes."""
+
+    text: str
+    attributes: Attributes
+
+    @property
+    def size(self) -> int:
+        """Size in bytes by SQS's rules: the body, and each attribute's name, type and value."""
+        size = len(self.text.encode())
+        for name, attribute in self.attributes.items():
+            size += len(name) + sum(len(part.encode()) for part in attribute.values())
+        return size
 
 
 class OutgoingMessage(Struct, frozen=True):

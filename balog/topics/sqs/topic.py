@@ -25,10 +25,9 @@ from balog.topics.base import (
     check_name,
 )
 from balog.topics.sqs.claim_check import Lost
-from balog.topics.sqs.codec import REDRIVE, SqsMessage, number_attribute
 from balog.topics.sqs.dead_letters import DeadQueue
-from balog.topics.sqs.packing import Packing, Receipt, message_group, read_receipt, token
-from balog.topics.sqs.queue import ENTRIES, OutgoingMessage, Queue
+from balog.topics.sqs.packing import REDRIVE, Packing, Receipt, message_group, number_attribute, read_receipt, token
+from balog.topics.sqs.queue import ENTRIES, OutgoingMessage, Queue, SqsMessage
 
 _LOOK = 15.0
 """Seconds for which ``peek`` hides a message, unless it is released earlier."""
@@ -65,8 +64,11 @@ class SqsTopic(Topic):
     counts_attempts: ClassVar[bool] = False
     poll_timeout: float = 5.0
 
-    def __init__(self, queue: Queue, dead: DeadQueue, packing: Packing, create: bool) -> None:
+    def __init__(
+        self, queue: Queue, dead: DeadQueue, packing: Packing, create: bool, poll_timeout: float = poll_timeout
+    ) -> None:
         self.name = queue.name
+        self.poll_timeout = poll_timeout
         self._queue = queue
         self._dead = dead
         self._packing = packing

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from balog.analytics.reading.blocks import BadLine, Block
 from balog.analytics.reading.forms import sqs
 from balog.analytics.reading.forms.sqs import DocumentMessage, DocumentReader
-from balog.topics.sqs.codec import encode_body
+from balog.topics.sqs.packing import encode_body
 from tests.analytics.reading.payloads import PAYLOADS
 
 

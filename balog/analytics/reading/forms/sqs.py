@@ -17,7 +17,7 @@ from balog.analytics.reading.forms.converter import EventLines, FormConverter, O
 from balog.analytics.reading.validation import try_decode
 from balog.common.errors import split_refusal
 from balog.event import MAX_EVENT_BYTES
-from balog.topics.sqs.codec import claim_size, decode_body, unwrap
+from balog.topics.sqs.packing import claim_size, decode_body, unwrap
 
 EARLY = "the document ends early"
 
