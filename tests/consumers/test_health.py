@@ -14,19 +14,19 @@ import pytest
 
 from balog.common.errors import BalogError, ConfigError
 from balog.consumers import Consumer, ConsumerHub, Engine
-from balog.consumers.monitoring.health import Watch
+from balog.consumers.monitoring.health import HealthServer
 from balog.consumers.stats import EngineState, EngineStats
 from balog.topics.local import LocalTopics
 from tests.consumers.runs import Blocking
 
 
 @pytest.fixture
-def watch() -> Iterator[Watch]:
-    with Watch("127.0.0.1:0") as watch:
+def watch() -> Iterator[HealthServer]:
+    with HealthServer("127.0.0.1:0") as watch:
         yield watch
 
 
-def get(watch: Watch, path: str) -> tuple[int, str]:
+def get(watch: HealthServer, path: str) -> tuple[int, str]:
     connection = http.client.HTTPConnection("127.0.0.1", watch.port, timeout=10)
     try:
         connection.request("GET", path)
@@ -36,7 +36,7 @@ def get(watch: Watch, path: str) -> tuple[int, str]:
         connection.close()
 
 
-def look(watch: Watch, path: str) -> tuple[int, list[str]]:
+def look(watch: HealthServer, path: str) -> tuple[int, list[str]]:
     status, body = get(watch, path)
     return status, json.loads(body)["problems"]
 
@@ -47,12 +47,12 @@ def engine(topics: object = None, **state: object) -> SimpleNamespace:
 
 
 class TestPages:
-    def test_before_the_engine_runs_it_lives_and_is_not_ready(self, watch: Watch) -> None:
+    def test_before_the_engine_runs_it_lives_and_is_not_ready(self, watch: HealthServer) -> None:
         assert look(watch, "/health") == (200, [])
         assert look(watch, "/ready") == (503, ["the engine is not running"])
         assert get(watch, "/metrics")[0] == 200
 
-    def test_a_running_engine_is_well(self, watch: Watch) -> None:
+    def test_a_running_engine_is_well(self, watch: HealthServer) -> None:
         watch.started(engine(in_flight=3))
         assert look(watch, "/health") == look(watch, "/ready") == (200, [])
         assert json.loads(get(watch, "/ready")[1])["in_flight"] == 3
@@ -73,7 +73,7 @@ class TestPages:
             ({"running": False}, 200, 503, "not running"),
         ],
     )
-    def test_what_is_wrong_is_said(self, watch: Watch, state: dict, health: int, ready: int, problem: str) -> None:
+    def test_what_is_wrong_shows(self, watch: HealthServer, state: dict, health: int, ready: int, problem: str) -> None:
         watch.started(engine(**state))
         assert look(watch, "/health")[0] == health
         status, problems = look(watch, "/ready")
@@ -81,19 +81,19 @@ class TestPages:
         assert len(problems) == (1 if problem else 0)
         assert problem in "".join(problems)
 
-    def test_an_engine_that_ended_is_dead_until_it_runs_again(self, watch: Watch) -> None:
+    def test_an_engine_that_ended_is_dead_until_it_runs_again(self, watch: HealthServer) -> None:
         watch.started(engine())
         watch.stopped(engine())
         assert look(watch, "/health") == (503, ["the engine has ended"])
         watch.started(engine())
         assert look(watch, "/health") == (200, [])
 
-    def test_another_page_names_those_that_there_are(self, watch: Watch) -> None:
+    def test_another_page_names_those_that_there_are(self, watch: HealthServer) -> None:
         status, body = get(watch, "/secret")
         assert status == 404
         assert "/metrics /health /ready" in body
 
-    def test_a_page_that_fails_says_so_and_the_server_goes_on(self, watch: Watch) -> None:
+    def test_a_page_that_fails_says_so_and_the_server_goes_on(self, watch: HealthServer) -> None:
         watch.started(SimpleNamespace())
         assert get(watch, "/ready")[0] == 500
         watch.started(engine())
@@ -107,18 +107,18 @@ class TestAddress:
     )
     def test_what_is_no_address_is_refused(self, listen: str) -> None:
         with pytest.raises(ConfigError, match="cannot listen at"):
-            Watch(listen)
+            HealthServer(listen)
 
     def test_without_a_host_it_is_loopback(self) -> None:
-        with Watch(":0") as watch:
+        with HealthServer(":0") as watch:
             assert watch._server.server_address[0] == "127.0.0.1"
 
-    def test_an_address_that_is_taken_is_one_line(self, watch: Watch) -> None:
+    def test_an_address_that_is_taken_is_one_line(self, watch: HealthServer) -> None:
         with pytest.raises(BalogError, match=f"cannot listen at 127.0.0.1:{watch.port}: "):
-            Watch(f"127.0.0.1:{watch.port}").open()
+            HealthServer(f"127.0.0.1:{watch.port}").open()
 
     def test_a_closed_one_listens_no_more(self) -> None:
-        watch = Watch("127.0.0.1:0")
+        watch = HealthServer("127.0.0.1:0")
         watch.open()
         port = watch.port
         watch.close()
@@ -127,7 +127,7 @@ class TestAddress:
             pass
 
 
-def test_an_engine_at_work_is_seen(home: LocalTopics, publish: Callable[..., list[str]], watch: Watch) -> None:
+def test_an_engine_at_work_is_seen(home: LocalTopics, publish: Callable[..., list[str]], watch: HealthServer) -> None:
     publish({"n": 1}, {"n": 2}, {"n": 3})
     hub = ConsumerHub()
     handle = Blocking()
@@ -148,7 +148,7 @@ class TestServer:
     @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
     def test_a_forked_child_does_not_keep_the_port(self) -> None:
         read, write = os.pipe()
-        with Watch("127.0.0.1:0") as watch:
+        with HealthServer("127.0.0.1:0") as watch:
             port = watch.port
             child = os.fork()
             if child == 0:
@@ -165,7 +165,7 @@ class TestServer:
             os.close(read)
 
     def test_it_answers_again_after_threads_were_not_to_be_had(
-        self, watch: Watch, monkeypatch: pytest.MonkeyPatch
+        self, watch: HealthServer, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def refuse(*_: object) -> None:
             raise RuntimeError("can't start new thread")

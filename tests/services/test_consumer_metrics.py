@@ -8,7 +8,7 @@ from prometheus_client import generate_latest
 
 from balog.consumers import Consumer, ConsumerHub, Engine, Hook
 from balog.consumers.ledgers.factory import MemoryLedger
-from balog.consumers.monitoring.health import Watch
+from balog.consumers.monitoring.health import HealthServer
 from balog.consumers.monitoring.metrics_hook import MetricsHook
 from balog.event import Event, encode
 from balog.topics import Message
@@ -57,8 +57,8 @@ def test_promtool_finds_no_fault(home: LocalTopics) -> None:
 
 
 def test_a_prometheus_sees_what_was_handled_and_what_is_left(home: LocalTopics, tmp_path: Path) -> None:
-    port = free_port()
-    with Watch(f"127.0.0.1:{port}", MetricsHook(max_age=0.0)) as watch, running_prometheus(tmp_path, [port]) as server:
+    port, metrics = free_port(), MetricsHook(max_age=0.0)
+    with HealthServer(f"127.0.0.1:{port}", metrics) as watch, running_prometheus(tmp_path, [port]) as server:
         publish(home, 1, 2, -3)
         made = engine(home, watch.hooks)
         running = threading.Thread(target=made.run)

@@ -53,9 +53,9 @@ class EngineOptions:
                 options["ledger"] = open_ledger(self.ledger)
                 stack.callback(options["ledger"].close)
             if self.listen is not None:
-                from balog.consumers.monitoring.health import Watch
+                from balog.consumers.monitoring.health import HealthServer
 
-                hooks = (*hooks, *stack.enter_context(Watch(self.listen)).hooks)
+                hooks = (*hooks, *stack.enter_context(HealthServer(self.listen)).hooks)
             options |= {"pollers": self.pollers, "lease": self.lease}
             yield Engine(hub, topics, operator, group, hooks=hooks, **options)
 

@@ -26,13 +26,13 @@ _LOOPBACK = "127.0.0.1"
 _FORMS = "HOST:PORT, :PORT for this machine alone, or 0.0.0.0:PORT for all addresses"
 
 
-class Watch(Hook):
+class HealthServer(Hook):
     """A small HTTP server for an engine. Pass its ``hooks`` to the engine, and use it as a context around the run.
 
     ::
 
-        with Watch("0.0.0.0:9464") as watch:
-            Engine(hub, topics, hooks=watch.hooks).run()
+        with HealthServer("0.0.0.0:9464") as server:
+            Engine(hub, topics, hooks=server.hooks).run()
 
     - ``/metrics`` has the metrics of :class:`MetricsHook`.
     - ``/health`` is 200 while the engine's main loop turns. Restart the process when it is not.
@@ -106,7 +106,7 @@ class Watch(Hook):
             if server is not None:
                 server.stop()
 
-    def __enter__(self) -> Watch:
+    def __enter__(self) -> HealthServer:
         self.open()
         return self
 

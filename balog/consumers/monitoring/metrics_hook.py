@@ -64,7 +64,7 @@ class MetricsHook(Hook):
     """Counts an engine's messages and calls, and exports them as a collector of prometheus-client.
 
     In a program that already serves metrics, use ``prometheus_client.REGISTRY.register(hook)``; otherwise
-    :class:`balog.consumers.monitoring.health.Watch` serves them. Counters continue over several runs of the engine.
+    :class:`balog.consumers.monitoring.health.HealthServer` serves them. Counters continue over the engine's runs.
 
     Counters by ``topic`` (:class:`TopicStats`), by ``topic`` and ``consumer`` (:class:`ConsumerStats`), of the engine
     (:class:`EngineStats`) and by ``sink`` (``SinkStats``); gauges of the engine (:class:`EngineState`), by ``topic``
