@@ -4,16 +4,19 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from balog.common.errors import ConfigError, TopicError
-from balog.consumers import Consumer, ConsumerHub
+from balog.consumers import Consumer, ConsumerHub, Engine
 from balog.consumers.sqs import SQSEngine
 from balog.event import Event, encode
-from balog.topics import Message, open_topics
+from balog.topics import Message, Received, open_topics
+from balog.topics.memory import MemoryTopic, MemoryTopics
 from tests.services.servers.elasticmq import set_credentials
 from tests.services.servers.moto import MotoServer, running_moto
 
@@ -161,3 +164,38 @@ def test_without_credentials_it_says_which_are_wanted(
 def test_a_region_that_can_not_be_is_refused_at_once() -> None:
     with pytest.raises(ConfigError, match="is not an AWS region"):
         SQSEngine(ConsumerHub(), "Frankfurt am Main")
+
+
+class SlowQueue(MemoryTopic):
+    """A queue that has its message only at the end of a long wait."""
+
+    keeps_groups = False
+    keeps_ids = False
+    poll_timeout = 5.0
+
+    def receive(self, group: str, limit: int = 100, wait: float = 0.0, lease: float = 30.0) -> list[Received]:
+        time.sleep(min(wait, lease))
+        return super().receive(group, limit, 0.0, lease)
+
+
+def test_a_message_that_comes_at_the_end_of_the_wait_is_handled_within_its_lease() -> None:
+    handled: list[str] = []
+    home, hub = MemoryTopics(), ConsumerHub()
+    topic = home.topic("orders")
+    topic.__class__ = SlowQueue
+    event = Event.new("tests", {"cls_type": "x"})
+    topic.publish([Message(event.header.id, encode(event))])
+
+    def handle(settings: object, event: Event) -> None:
+        handled.append(event.header.id)
+        engine.stop()
+
+    hub.add(Consumer(handle, "orders", name="h"))
+    engine = Engine(hub, home, lease=2.0)
+    alarm = threading.Timer(20, engine.stop)
+    alarm.start()
+    engine.run()
+    alarm.cancel()
+    assert handled == [event.header.id]
+    with pytest.raises(ConfigError, match=r"a lease of 1.5 s is too short for SQS; expected at least 2 s"):
+        Engine(hub, home, lease=1.5).run()

@@ -170,9 +170,10 @@ class InFlightMessages:
             if self._held[subscription].pop(delivery.message.receipt, None) is delivery:
                 self.count -= 1
                 self._bytes -= len(delivery.message.body)
+            heir = delivery.settle()
             if self._by_event[subscription].get(delivery.id) is delivery:
                 del self._by_event[subscription][delivery.id]
-                if (heir := delivery.settle()) is not None:
+                if heir is not None:
                     heirs.append(heir)
         if was_full:
             self.changed.notify_all()

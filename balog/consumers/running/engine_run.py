@@ -22,7 +22,7 @@ from balog.consumers.running.caller import HandlerCaller, HandlerWorkerPool
 from balog.consumers.running.failure_log import FailureLog
 from balog.consumers.running.leases import LeaseKeeper
 from balog.consumers.running.listing import unmet_version
-from balog.consumers.running.poller import Poller
+from balog.consumers.running.poller import LEAST_QUEUE_LEASE, Poller
 from balog.consumers.running.run_context import RunContext
 from balog.consumers.running.settings import EngineSettings
 from balog.consumers.running.settler import Settler
@@ -79,6 +79,8 @@ class EngineRun:
         self.topics: list[Topic] = [subscription.topic for subscription in self._subscriptions]
         self._ledger = settings.ledger if settings.ledger is not None else _default_ledger(settings)
         has_queues = not all(topic.keeps_groups for topic in self.topics)
+        if has_queues and settings.lease < LEAST_QUEUE_LEASE:
+            raise ConfigError(f"a lease of {settings.lease:g} s is too short for SQS; expected at least {LEAST_QUEUE_LEASE:g} s")
         self._schedule = Schedule(
             self._subscriptions,
             threads=settings.concurrency,

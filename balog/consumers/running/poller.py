@@ -22,6 +22,9 @@ LONGEST_PAUSE = 60.0
 LAST_WAIT = 1.0
 """Seconds to wait for messages where an empty topic ends the run: the shortest wait for which SQS asks all servers."""
 
+LEAST_QUEUE_LEASE = 2 * LAST_WAIT
+"""Seconds. A lease counts from the request, because the answer may be read late: half of it must outlast the wait."""
+
 log = logging.getLogger("balog.consumers")
 
 
@@ -47,7 +50,8 @@ class Poller:
     def _poll(self) -> None:
         schedule, topic = self._context.schedule, self._subscription.topic
         delays = BackoffSequence(Backoff(FIRST_PAUSE, LONGEST_PAUSE))
-        longest_wait = topic.poll_timeout if self._context.is_patient else min(topic.poll_timeout, LAST_WAIT)
+        most = self._context.settings.lease / 2 if self._context.is_patient else LAST_WAIT
+        longest_wait = min(topic.poll_timeout, most)
         # Where a receive is cheap and exact, the first one to find nothing does not wait, so that acks are not delayed.
         wait = 0.0 if topic.keeps_groups else longest_wait
         while room := schedule.wait_for_room(self._subscription):
