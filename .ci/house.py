@@ -32,14 +32,14 @@ CHECKED = (
 )
 """What ``make lint`` checks."""
 
-CLASS_LINES = 316
+CLASS_LINES = 300
 FUNCTION_LINES = 60
-FILE_LINES = 469
+FILE_LINES = 350
 FOLDER_ENTRIES = 20
 ROOM_LINES = {"balog": 70_641, "balog/tap": 13_469, "plugins": 3_943, "tests": 77_295}
 """Lines of code that a room has at most. A limit only ever goes down, except that a package may move to ``plugins``."""
 
-FOREIGN_WRITES = 2.2
+FOREIGN_WRITES = 0.9
 """Writes to attributes of other objects in 1,000 lines of ``balog/`` at most: a state has one owner."""
 
 DOCS_WORDS = 91_628

@@ -39,12 +39,12 @@ class Facts(NamedTuple):
             head: include the payload's type and version, which costs a look through its bytes.
             channel: include the channel.
         """
-        header = event.header
+        header, version = event.header, event.raw_version if head else None
         level = header.level
         return cls(
             event.cls_type if head else None,
             event.schema,
-            version_text(event.raw_version) if head else None,
+            version if version is None or version.__class__ is str else version_text(version),
             header.channel if channel else None,
             level if level.__class__ is str else "INFO",
         )

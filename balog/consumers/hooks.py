@@ -121,13 +121,12 @@ class HookCalls:
         self.watch_calls = bool(self.before_process or self.after_process or self.retried)
         self._reported: set[Callable[..., Any]] = set()
 
-    def call(self, methods: Methods, *arguments: Any) -> None:
-        """Call each method; an exception is logged once for that method and otherwise ignored."""
-        for method in methods:
-            try:
-                method(*arguments)
-            except BaseException as error:
-                if method not in self._reported:
-                    self._reported.add(method)
-                    name = getattr(method, "__qualname__", repr(method))
-                    log.warning("hook %s failed, now and maybe again: %s", name, error_line(error))
+    def call(self, method: Callable[..., Any], *arguments: Any) -> None:
+        """Call a method; an exception is logged once for that method and otherwise ignored."""
+        try:
+            method(*arguments)
+        except BaseException as error:
+            if method not in self._reported:
+                self._reported.add(method)
+                name = getattr(method, "__qualname__", repr(method))
+                log.warning("hook %s failed, now and maybe again: %s", name, error_line(error))

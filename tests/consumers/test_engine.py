@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from balog.common.backoff import Backoff
 from balog.common.errors import ConfigError, TopicError
 from balog.consumers import Consumer, ConsumerHub, ConsumerOperator, Engine, EngineStats, Hook, MessageConsumer
 from balog.event import Event
@@ -252,7 +253,7 @@ class TestTopicTrouble:
     @pytest.fixture(autouse=True)
     def short_pauses(self, monkeypatch: pytest.MonkeyPatch) -> None:
         for module in ("poller", "settler"):
-            monkeypatch.setattr(f"balog.consumers.running.{module}.FIRST_PAUSE", 0.02)
+            monkeypatch.setattr(f"balog.consumers.running.{module}.PAUSES", Backoff(0.02))
 
     @pytest.mark.parametrize("call", ["receive", "ack"])
     def test_what_may_pass_is_waited_out_and_nothing_is_handled_twice(

@@ -58,7 +58,8 @@ class HandlerCaller:
             topic = call.tasks[0].delivery.subscription.name
             attempt = max(task.attempt for task in call.tasks)
             work = Work(topic, handler.consumer, tuple(events), attempt)
-            self._hooks.call(self._hooks.before_process, work)
+            for before_process in self._hooks.before_process:
+                self._hooks.call(before_process, work)
         call.start(work)
         if handler.takes_messages:
             received = [ReceivedEvent(event, task.delivery.message) for event, task in zip(events, call.tasks)]
@@ -179,11 +180,12 @@ class HandlerCaller:
         if work is None:
             return
         hooks = self._hooks
-        hooks.call(hooks.after_process, work, error, time.perf_counter() - call.started)
-        if error is not None and hooks.retried:
+        for after_process in hooks.after_process:
+            hooks.call(after_process, work, error, time.perf_counter() - call.started)
+        for retried in hooks.retried if error is not None else ():
             for event, result in zip(work.events, results.values()):
                 if result.error is not None and result.disposition not in (Disposition.SUCCEEDED, Disposition.DEAD):
-                    hooks.call(hooks.retried, work, event, result.error, result.delay)
+                    hooks.call(retried, work, event, result.error, result.delay)
 
 
 def timeout_error(call: HandlerCall) -> TimeoutError:

@@ -80,7 +80,8 @@ class EngineRun:
         self._ledger = settings.ledger if settings.ledger is not None else _default_ledger(settings)
         has_queues = not all(topic.keeps_groups for topic in self.topics)
         if has_queues and settings.lease < LEAST_QUEUE_LEASE:
-            raise ConfigError(f"a lease of {settings.lease:g} s is too short for SQS; expected at least {LEAST_QUEUE_LEASE:g} s")
+            least = f"expected at least {LEAST_QUEUE_LEASE:g} s"
+            raise ConfigError(f"a lease of {settings.lease:g} s is too short for SQS; {least}")
         self._schedule = Schedule(
             self._subscriptions,
             threads=settings.concurrency,
@@ -191,7 +192,8 @@ class EngineRun:
         self._wake_read, self._wake_write = os.pipe()
         os.set_blocking(self._wake_read, False)
         os.set_blocking(self._wake_write, False)
-        self._hooks.call(self._hooks.started, self._settings)
+        for started in self._hooks.started:
+            self._hooks.call(started, self._settings)
         try:
             for thread in self._settler.threads:
                 thread.start()
@@ -204,7 +206,8 @@ class EngineRun:
             self._fail(error)
         finally:
             self._end(signal_wake)
-            self._hooks.call(self._hooks.stopped, self._settings)
+            for stopped in self._hooks.stopped:
+                self._hooks.call(stopped, self._settings)
             write, self._wake_write = self._wake_write, -1
             os.close(write)
             os.close(self._wake_read)
@@ -251,8 +254,10 @@ class EngineRun:
                     "wait for, and start again"
                 )
             )
-        self._failure_log.sum_up()
-        self._hooks.call(self._hooks.tick, self._settings)
+        if self._failure_log.has_open_periods:
+            self._failure_log.sum_up()
+        for tick in self._hooks.tick:
+            self._hooks.call(tick, self._settings)
         self._alive = time.monotonic()
         watched = [self._wake_read] if signal_wake is None else [self._wake_read, signal_wake]
         readable, _, _ = select.select(watched, (), (), longest if rest is None else min(rest, longest))

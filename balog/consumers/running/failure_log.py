@@ -37,9 +37,14 @@ class _Period:
 
 
 class FailureLog:
-    """Logs failures. Ten thousand failures in the same place cost a hundred lines and a count."""
+    """Logs failures. Ten thousand failures in the same place cost a hundred lines and a count.
+
+    Attributes:
+        has_open_periods: there is something to sum up, now or later.
+    """
 
     def __init__(self) -> None:
+        self.has_open_periods = False
         self._lock = threading.Lock()
         self._periods: dict[str, _Period] = {}
 
@@ -92,6 +97,7 @@ class FailureLog:
             over = {what: period for what, period in self._periods.items() if at_once or now - period.since >= PERIOD}
             for what in over:
                 del self._periods[what]
+            self.has_open_periods = bool(self._periods)
         for what, period in over.items():
             _log_left_out(what, period, now)
 
@@ -99,6 +105,7 @@ class FailureLog:
         if not log.isEnabledFor(level):
             return False
         with self._lock:
+            self.has_open_periods = True
             return self._periods.setdefault(what, _Period(time.monotonic())).count()
 
 

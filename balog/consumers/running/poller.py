@@ -6,18 +6,13 @@ import logging
 import threading
 from collections.abc import Sequence
 
-from balog.common.backoff import Backoff, BackoffSequence
 from balog.common.errors import TopicError
 from balog.consumers.hooks import Methods
 from balog.consumers.ledgers.ledger import remembers
 from balog.consumers.queueing.delivery import MessageDelivery
 from balog.consumers.routing import Subscription
-from balog.consumers.running.run_context import RunContext
+from balog.consumers.running.run_context import PAUSES, RunContext
 from balog.topics.base import uptime
-
-FIRST_PAUSE = 1.0
-LONGEST_PAUSE = 60.0
-"""Seconds between tries while a topic or the ledger is out of reach."""
 
 LAST_WAIT = 1.0
 """Seconds to wait for messages where an empty topic ends the run: the shortest wait for which SQS asks all servers."""
@@ -49,7 +44,7 @@ class Poller:
 
     def _poll(self) -> None:
         schedule, topic = self._context.schedule, self._subscription.topic
-        delays = BackoffSequence(Backoff(FIRST_PAUSE, LONGEST_PAUSE))
+        failures = 0
         most = self._context.settings.lease / 2 if self._context.is_patient else LAST_WAIT
         longest_wait = min(topic.poll_timeout, most)
         # Where a receive is cheap and exact, the first one to find nothing does not wait, so that acks are not delayed.
@@ -58,9 +53,10 @@ class Poller:
             try:
                 deliveries = self._receive(room, wait)
             except TopicError as error:
-                self._pause(error, delays, self._context.hooks.unreachable)
+                failures += 1
+                self._pause(error, failures, self._context.hooks.unreachable)
                 continue
-            delays.reset()
+            failures = 0
             if deliveries:
                 wait = 0.0 if topic.keeps_groups else longest_wait
                 schedule.admit(deliveries)
@@ -73,14 +69,15 @@ class Poller:
                 if deliveries is None:
                     schedule.sleep(longest_wait)
 
-    def _pause(self, error: TopicError, delays: BackoffSequence, methods: Methods = ()) -> bool:
+    def _pause(self, error: TopicError, failures: int, methods: Methods = ()) -> bool:
         """Wait before the next try, or raise the error if no wait helps. Return False when the run stops meanwhile."""
         context = self._context
         if not context.is_patient or not error.retryable:
             raise error
-        delay = delays.next()
+        delay = PAUSES.delay(failures)
         log.warning("%s; trying again in %g s", error, delay)
-        context.hooks.call(methods, self._subscription.name, error)
+        for unreachable in methods:
+            context.hooks.call(unreachable, self._subscription.name, error)
         return context.schedule.sleep(delay)
 
     def _receive(self, limit: int, wait: float) -> list[MessageDelivery] | None:
@@ -90,7 +87,8 @@ class Poller:
         until = uptime() + settings.lease
         received = subscription.receive(settings.group, limit, wait, settings.lease)
         if received is not None:
-            hooks.call(hooks.after_receive, subscription.name, received)
+            for after_receive in hooks.after_receive:
+                hooks.call(after_receive, subscription.name, received)
         if not received:
             return None if received is None else []
         deliveries = context.schedule.hold(subscription, received, until)
@@ -110,12 +108,13 @@ class Poller:
                 delivery.count_deliveries()
             return None
         asked = [delivery for delivery in deliveries if delivery.may_be_known]
-        delays = BackoffSequence(Backoff(FIRST_PAUSE, LONGEST_PAUSE))
+        failures = 0
         while asked:
             try:
                 return self._learn(asked)
             except TopicError as error:
-                if not self._pause(error, delays):
+                failures += 1
+                if not self._pause(error, failures):
                     return None
         return None
 

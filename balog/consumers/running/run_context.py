@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from balog.common.backoff import Backoff
 from balog.consumers.hooks import HookCalls
 from balog.consumers.ledgers.ledger import Ledger
 from balog.consumers.queueing.scheduling import Schedule
 from balog.consumers.running.failure_log import FailureLog
 from balog.consumers.running.settings import EngineSettings
+
+PAUSES = Backoff(1.0, 60.0)
+"""Seconds between tries while a topic or the ledger is out of reach."""
 
 
 @dataclass(frozen=True)

@@ -11,18 +11,13 @@ import threading
 from collections import Counter
 from collections.abc import Sequence
 
-from balog.common.backoff import Backoff, BackoffSequence
 from balog.common.errors import TopicError
 from balog.consumers.ledgers.ledger import LedgerEntry
 from balog.consumers.queueing.delivery import MessageDelivery
 from balog.consumers.routing import Subscription
-from balog.consumers.running.run_context import RunContext
+from balog.consumers.running.run_context import PAUSES, RunContext
 from balog.topics import GivenUp
 from balog.topics.base import uptime
-
-FIRST_PAUSE = 1.0
-LONGEST_PAUSE = 60.0
-"""Seconds between tries while a topic or the ledger is out of reach."""
 
 LISTED_TYPES = 20
 """How many payload types of unwanted events are counted by their names."""
@@ -62,20 +57,21 @@ class Settler:
         self._nap.set()
 
     def _run(self) -> None:
-        delays = BackoffSequence(Backoff(FIRST_PAUSE, LONGEST_PAUSE))
+        failures = 0
         while (batch := self._settlements.wait()) is not None:
             concluded, early = batch
             with self._lock:
                 self._unrecorded += early
             try:
                 self._settle(concluded)
-                delays.reset()
+                failures = 0
             except TopicError as error:
                 if self._nap.is_set():
                     log.warning("%s; what was in flight comes back when its lease runs out", error)
                     return
                 self._context.schedule.put_back(concluded)
-                delay = delays.next()
+                failures += 1
+                delay = PAUSES.delay(failures)
                 if self._context.is_patient and error.retryable:
                     log.warning("%s; trying again in %g s", error, delay)
                 else:
@@ -120,7 +116,9 @@ class Settler:
 
     def _ack(self, subscription: Subscription, deliveries: Sequence[MessageDelivery]) -> None:
         messages = [delivery.message for delivery in deliveries]
-        self._context.hooks.call(self._context.hooks.before_ack, subscription.name, messages)
+        hooks = self._context.hooks
+        for before_ack in hooks.before_ack:
+            hooks.call(before_ack, subscription.name, messages)
         acked = subscription.topic.ack(self._group, messages)
         if acked < len(messages):  # another process gets them, and must know
             successes = [delivery.entry(name) for delivery in deliveries for name in delivery.done]
@@ -131,7 +129,8 @@ class Settler:
             unwanted = self._count_unwanted(deliveries)
             self.counts.update(duplicates=duplicates, succeeded=len(deliveries) - unwanted - duplicates)
         self._context.schedule.remove(deliveries)
-        self._context.hooks.call(self._context.hooks.after_ack, subscription.name, messages)
+        for after_ack in hooks.after_ack:
+            hooks.call(after_ack, subscription.name, messages)
 
     def _count_unwanted(self, deliveries: Sequence[MessageDelivery]) -> int:
         types = [delivery.unwanted_type for delivery in deliveries if delivery.unwanted_type is not None]
@@ -166,10 +165,10 @@ class Settler:
             self._count_unwanted(deliveries)
             self.counts["dead"] += len(deliveries)
         self._context.schedule.remove(deliveries)
-        for delivery, each in zip(deliveries, given_up):
-            self._context.hooks.call(
-                self._context.hooks.dead, subscription.name, each.received, delivery.event, each.reason, each.consumers
-            )
+        for dead in self._context.hooks.dead:
+            for delivery, each in zip(deliveries, given_up):
+                arguments = subscription.name, each.received, delivery.event, each.reason, each.consumers
+                self._context.hooks.call(dead, *arguments)
 
     def _check(self, subscription: Subscription, what: str, asked: int, changed: int) -> None:
         if changed < asked:
