@@ -36,6 +36,25 @@ def copies(number: int, **payload: Any) -> list[Message]:
     return [Message(f"copy{copy}", encode(event)) for copy in range(number)]
 
 
+class Asked(MemoryLedger):
+    """Notes what it is asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[list[str]] = []
+
+    def known(self, group: str, events: Any) -> Any:
+        self.asked.append(list(events))
+        return super().known(group, events)
+
+
+def test_a_failed_event_that_comes_again_is_looked_up_once_and_not_before_its_call_too(bench: Any) -> None:
+    ledger = Asked()
+    ids = bench.publish({"n": 1})
+    assert bench.run(Scripted(ValueError(), ValueError(), None), ledger=ledger).succeeded == 1
+    assert ledger.asked == [ids, ids]
+
+
 class TestDuplicates:
     def test_an_event_that_was_sent_twice_is_handled_once(self, bench: Any, queue: Topic) -> None:
         first, second, third = copies(3)

@@ -42,6 +42,23 @@ class Odd(Exception):
 
 
 class TestFailure:
+    def test_events_that_failed_together_come_again_in_few_groups_and_never_later_than_the_backoff(
+        self, bench: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        bench.publish(*({"n": n} for n in range(300)))
+        released: list[float] = []
+
+        def release(self: MemoryTopic, group: str, received: Any, delay: float = 0.0, *, attempted: bool = True) -> int:
+            released.append(delay)
+            return original(self, group, received, 0.0, attempted=attempted)
+
+        original = MemoryTopic.release
+        monkeypatch.setattr(MemoryTopic, "release", release)
+        errors = [ValueError() for _ in range(300)]
+        assert bench.run(Scripted(*errors), first_delay=8.0).succeeded == 300
+        assert len(set(released)) <= 80  # of 300: eight in each octave
+        assert max(released) <= 8.0
+
     @pytest.mark.parametrize("kind", ["plain", "async"])
     def test_what_a_handler_raised_is_gone_with_its_call(self, bench: Any, kind: str) -> None:
         """Or frames, events and all that handlers had in hand would wait for the garbage collector."""

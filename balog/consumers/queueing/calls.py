@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
@@ -129,7 +130,7 @@ def _result_of_error(task: HandlerTask, error: BaseException) -> TaskResult:
     if find_halt(error) is not None:
         return _AT_ONCE
     if isinstance(error, Retry):
-        delay = handler.backoff.delay(task.postponements + 1) if error.after is None else max(0.0, error.after)
+        delay = _pause(handler, task.postponements + 1) if error.after is None else max(0.0, error.after)
         return TaskResult(Disposition.POSTPONED, delay, error=error)
     if isinstance(error, Requeue):
         return TaskResult(Disposition.REQUEUED, error.after, error=error, counts=error.counts)
@@ -138,7 +139,13 @@ def _result_of_error(task: HandlerTask, error: BaseException) -> TaskResult:
     if isinstance(error, Reject) or attempt >= handler.max_attempts:
         reason = f"{handler.name}: {error_line(error)}\n{format_traceback(error)}"
         return TaskResult(Disposition.DEAD, reason=reason, error=error, attempt=attempt)
-    return TaskResult(Disposition.FAILED, handler.backoff.delay(attempt), error=error, attempt=attempt)
+    return TaskResult(Disposition.FAILED, _pause(handler, attempt), error=error, attempt=attempt)
+
+
+def _pause(handler: Handler, failures: int) -> float:
+    """Draw a delay of three binary digits, so that events that failed together are released and come back together."""
+    fraction, exponent = math.frexp(handler.backoff.delay(failures))
+    return math.ldexp(math.floor(fraction * 16) / 16, exponent)
 
 
 class ConsumerQueue:

@@ -29,7 +29,10 @@ from balog.topics.base import uptime
 _Results = Mapping[HandlerTask, TaskResult]
 
 FRESH = 1.0
-"""Seconds after which the ledger is asked again about an event that waits for its call."""
+"""Seconds after which the ledger is asked again about an event that waits for its call.
+
+It is asked at once about a suspect, because another process may be about to end its call.
+"""
 
 
 class HandlerCaller:
@@ -79,7 +82,7 @@ class HandlerCaller:
             delivery = task.delivery
             if not delivery.is_held(self._group):
                 dropped[task] = False
-            elif delivery.message.attempts > 1 or delivery.known_at < now - FRESH:
+            elif task.is_suspect or delivery.known_at < now - FRESH:
                 asked.append(task)
         if asked and self._remembers:
             dropped |= dict.fromkeys(self._known([task for task in asked if task.delivery.may_be_known]), True)
