@@ -33,8 +33,8 @@ _DRY_RUN = 1000  # failed events that a dry run reads without --limit
 
 
 @click.command(
-    epilog="\b\nExit codes:\n0  nothing is left, except events that running brokers hold\n1  events are left\n"
-    "2  wrong use, or a sink that can't be built; nothing was sent"
+    epilog="\b\nExit codes:\n0  nothing is left, except events that running brokers or replays hold\n"
+    "1  events are left\n2  wrong use, or a sink that can't be built; nothing was sent"
 )
 @click.argument("spool", type=options.FilePath(path_type=Path), required=False)
 @click.option("--dead", "with_dead", is_flag=True, help="Also send the dead letters.")
@@ -57,9 +57,9 @@ def command(
 ) -> None:
     """Send the events in SPOOL to their sinks, or the events that a service rejected to the service again.
 
-    SPOOL is the folder of a broker's "spool". Events that a running broker holds are left to it. An event leaves the
-    spool when its sink has accepted it. The command ends when nothing is left, or no sink has accepted an event for a
-    minute.
+    SPOOL is the folder of a broker's "spool". Events that a running broker or replay holds are left to it. An event
+    leaves the spool when its sink has accepted it. The command ends when nothing is left, or no sink has accepted an
+    event for a minute.
 
     \b
     balog replay spool --dry-run
@@ -92,7 +92,7 @@ def command(
         for backlog in backlogs:
             if backlog.held:
                 held = counted(backlog.held, "event", "are")
-                _report(f"{backlog.name}: {held} held by a running broker, which sends them")
+                _report(f"{backlog.name}: {held} held by a running broker or replay, which sends them")
         sys.exit(128 + stop.number if stop.number is not None else code)
 
 
@@ -186,7 +186,7 @@ def _line(backlog: Backlog) -> str:
     if backlog.dead_letters:
         parts.append(counted(backlog.dead_letters, "dead letter"))
     if backlog.held:
-        parts.append(f"{backlog.held} more are held by a running broker")
+        parts.append(f"{backlog.held} more are held by a running broker or replay")
     if backlog.problem:
         parts.append(f"give --config: {backlog.problem}")
     return f"{backlog.name}: " + "; ".join(parts)

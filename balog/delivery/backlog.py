@@ -42,7 +42,7 @@ class Backlog(Struct, kw_only=True):
         bytes: the bytes of those events.
         oldest: the timestamp of the first event that waits.
         dead_letters: how many dead letters there are.
-        held: events in files that a running broker owns and will send itself.
+        held: events in files that a running broker or replay owns and sends itself.
     """
 
     folder: Path

@@ -56,8 +56,8 @@ class LineAssembler:
         return self._records.is_in_report
 
     def flush(self) -> list[Event]:
-        """Return the pending record, for a pause in the stream. An unfinished line stays."""
-        return self._events(self._records.finish())
+        """Return the pending record, for a pause in the stream. An unfinished line or secret stays."""
+        return self._events(self._records.pause())
 
     def close(self) -> list[Event]:
         """Return the pending events at the end of the stream."""
@@ -153,10 +153,15 @@ class RecordAssembler(Generic[_Mark]):
         """Return the pending records."""
         return self._read(self._rest) + self._finished()
 
+    def pause(self) -> list[tuple[_Mark, LogLine]]:
+        """Return the pending records, but not one whose secret may go on: its next line alone would show it."""
+        records = self._read(self._rest)
+        return records if self._secret.is_open else records + self._finished()
+
     @property
     def is_in_report(self) -> bool:
-        """Whether a traceback, a crash report or a secret of several lines is not whole yet."""
-        return self._record is not None and (self._record.is_open or self._secret.is_open)
+        """Whether a traceback or a crash report is not whole yet."""
+        return self._record is not None and self._record.is_open
 
     def _coming(self, number: int) -> str | None:
         if number >= len(self._lines):

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from balog.cli import main
 from balog.common.errors import ConfigError
+from balog.common.storage.local_files import lock
 from balog.delivery import Dispatcher
 from balog.delivery import backlog as backlogs
 from balog.delivery.segment import Segment
@@ -236,6 +237,15 @@ class TestRunningBroker:
         place.mend()
         dispatcher.close(10)
         assert place.arrived() == list(range(100))
+
+    def test_those_of_another_replay_are_let_be(self, place):
+        place.leave()
+        (segment,) = place.segments()
+        with segment.open("rb") as file:
+            assert lock(file, wait=False)
+            done = balog_replay(place.spool)
+        assert (done.exit_code, len(place.segments())) == (0, 1)
+        assert "100 events are held by a running broker or replay, which sends them" in done.stderr
 
 
 class TestDeadLetters:

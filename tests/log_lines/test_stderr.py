@@ -407,6 +407,16 @@ def test_a_secret_of_several_lines_is_one_event_that_redaction_recognizes(lines:
     assert events[-1].payload["message"] == "done"
 
 
+@pytest.mark.parametrize("rest", [b'hunter2\n"\n', b'hunter2" user=bob\nINFO done\n'])
+def test_a_secret_that_goes_on_after_a_pause_is_one_event(rest: bytes) -> None:
+    assembler = LineAssembler("tap")
+    assert assembler.feed(b'INFO first\nINFO password="a\n')[0].payload["message"] == "first"
+    assert assembler.flush() == []
+    events = assembler.feed(rest) + assembler.flush() + assembler.close()
+    assert events[0].payload["message"].startswith('password="a\nhunter2')
+    assert "hunter2" not in "".join(str(Redactor().redact(event.payload)) for event in events)
+
+
 @pytest.mark.parametrize(
     "line", ['password="one" ok', "a -----BEGIN CERTIFICATE-----", 'name: "a', KEY.replace("\n", " ")]
 )
