@@ -39,7 +39,7 @@ from balog.event.payload import RunPayload, StreamCount
 from balog.watch.bands.slots import slot_of
 from balog.watch.config.monitors import MonitorConfig
 from balog.watch.evaluation import Evaluation
-from balog.watch.history.backtest_processes import run_in_processes
+from balog.watch.history.backtest import run_backtest
 from balog.watch.observations import RunObserved
 from benchmarks.measure import machine
 from benchmarks.watch_generated import report
@@ -279,7 +279,7 @@ def _line(pipeline: int, when: float, streams: list[int]) -> bytes:
 
 
 def backtest(pipelines: int, streams: int, days: int) -> None:
-    """Print the seconds of a backtest over hourly runs, in one process and in one for each core."""
+    """Print the seconds of a backtest over hourly runs."""
     monitors = [_monitor(name="rows", volume={"seasonality": "hour_of_day"})]
     start = FIRST.timestamp()
     end = start + days * DAY
@@ -290,18 +290,10 @@ def backtest(pipelines: int, streams: int, days: int) -> None:
     ]
     values = len(lines) * streams
     print(f"backtest: {pipelines * streams:,} series, {days} days by hour, {values:,} values")
-    results = []
-    for name, processes in (("one process", 1), ("processes", None)):
-        began, used = time.perf_counter(), _cpu()
-        results.append(run_in_processes(monitors, lines, decode, start, end, processes, min_rows=100))
-        took, used = time.perf_counter() - began, _cpu() - used
-        print(f"{name:12} {took:6.1f} s, {used:6.1f} s of cores, {used / values * 1e6:.1f} µs of a core by value")
-    assert results[0] == results[1]
-
-
-def _cpu() -> float:
-    """Return the seconds of cores that this process and its ended children have used."""
-    return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    began, used = time.perf_counter(), time.process_time()
+    run_backtest(monitors, map(decode, lines), start, end)
+    took, used = time.perf_counter() - began, time.process_time() - used
+    print(f"{took:6.1f} s, {used:6.1f} s of a core, {used / values * 1e6:.1f} µs of a core by value")
 
 
 def main() -> None:

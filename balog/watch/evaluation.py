@@ -7,7 +7,7 @@ So the alerts depend on the observations only, and not on how often the clock is
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from balog.event import Event
@@ -43,7 +43,6 @@ class Evaluation:
     Args:
         monitors: monitors without problems.
         on_verdict: is called with each verdict on a series and its time, for charts; None for nothing.
-        pipelines: those whose series begin early; None for all that monitors name.
 
     Attributes:
         clock: the time up to which the deadlines are met, in seconds since the epoch.
@@ -56,14 +55,12 @@ class Evaluation:
         self,
         monitors: Sequence[MonitorConfig],
         on_verdict: Callable[[Series, Verdict, float], None] | None = None,
-        pipelines: Set[str] | None = None,
     ) -> None:
         self.clock = 0.0
         self.changed: set[str] = set()
         self.refused = 0
         self.on_verdict = on_verdict
         self.silences: dict[str, float] = {}
-        self._pipelines = pipelines
         self.series: dict[str, Series] = {}
         self._found: dict[tuple[str, str, str, tuple[tuple[str, str], ...]], Series] = {}  # so that keys are made once
         self._deadlines = Deadlines()
@@ -77,8 +74,6 @@ class Evaluation:
             if not monitor.evaluator.starts_early or monitor.config.stream != "*" or monitor.config.where is not None:
                 continue
             for pipeline in monitor.pipelines:
-                if self._pipelines is not None and pipeline not in self._pipelines:
-                    continue
                 is_new = key_of(monitor.config.name, pipeline, "", ()) not in self.series
                 series = self._find(monitor, SeriesSample(pipeline, "", None), now) if is_new else None
                 if series is not None:

@@ -117,35 +117,21 @@ def observe(event: Event) -> Iterator[Observation]:
     try:
         payload: Any = read(event) if kind in _TYPES else None
     except EventError:
-        payload = run_outcome(event) if kind in _RUNS else None
+        payload = run_outcome(event) if kind in ("run", "run_started") else None
     is_error = kind == "consumer_failure" or (event.level in ERROR_LEVELS and kind not in _EVENTS_OF_MONITORS)
     if payload is None and not is_error:
         return
+    context = event.header.context
+    command = payload.command if isinstance(payload, RunPayload | RunStartedPayload | RunOutcome) else ""
     common: dict[str, Any] = {
         "time": min(max(event.header.timestamp.timestamp(), EARLIEST), LATEST),
-        "pipeline": _pipeline(
-            event, payload.command if isinstance(payload, RunPayload | RunStartedPayload | RunOutcome) else ""
-        ),
-        "run": _text(event.header.context.get("run_id")),
+        "pipeline": _text(context.get("pipeline")) or _text(command) or _text(context.get("application")),
+        "run": _text(context.get("run_id")),
     }
     yield from _of_payload(payload, common)
     if is_error:
         error = failure(_error_parts(event))
         yield ErrorObserved(fingerprint=error.fingerprint, message=error.original, **common)
-
-
-_RUNS = ("run", "run_started")
-
-
-def pipeline_of(event: Event) -> str:
-    """Return the pipeline of an event's observations, without the cost of making them; any text if it has none."""
-    is_named = event.cls_type in _RUNS and not event.header.context.get("pipeline")
-    return _pipeline(event, run_outcome(event).command if is_named else "")
-
-
-def _pipeline(event: Event, command: Any) -> str:
-    context = event.header.context
-    return _text(context.get("pipeline")) or _text(command) or _text(context.get("application"))
 
 
 def _of_payload(payload: Any, common: dict[str, Any]) -> Iterator[Observation]:

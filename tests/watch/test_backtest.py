@@ -1,18 +1,12 @@
 """A backtest gives the alerts that the stream gives, over the same events."""
 
-import multiprocessing
-import os
 import random
 from datetime import datetime, timedelta
 from typing import Any
 
-import pytest
-
-from balog.common.errors import BalogError
-from balog.event import Event, decode, encode
+from balog.event import decode, encode
 from balog.watch.evaluation import Evaluation
 from balog.watch.history.backtest import run_backtest, select_events
-from balog.watch.history.backtest_processes import run_in_processes
 from tests.watch.events import START, at, event, monitor, run, seconds
 from tests.watch.history_events import BEGIN, DAYS, lines, monitors
 
@@ -55,7 +49,7 @@ def test_ninety_days_in_the_stream_and_over_history_give_the_same_alerts() -> No
     assert {key.partition("{")[0] for key, *_ in expected} == {one.name for one in monitors()}
 
 
-def test_several_processes_give_the_result_of_one() -> None:
+def test_firings_of_all_pipelines_are_listed_also_silenced_ones() -> None:
     made = [decode(line) for line in lines(2, every=8, days=45)]
     named = [*monitors(), monitor(name="never", pipeline=["tap-a", "tap-b"], freshness={"every": "12d"})]
     early = (BEGIN - START) / timedelta(hours=1) - 5
@@ -63,25 +57,9 @@ def test_several_processes_give_the_result_of_one() -> None:
     times = BEGIN.timestamp() + 10 * 86400, BEGIN.timestamp() + 40 * 86400
 
     expected = run_backtest(named, map(decode, rows), *times)
-    assert run_in_processes(named, iter(rows), decode, *times, processes=2, min_rows=10) == expected
-    assert expected.firings
     assert {one.labels["pipeline"] for one in expected.firings} >= {"tap-shop", "tap-crm", "tap-a", "tap-b"}
     assert {one.sent is None for one in expected.firings} == {False, True}
     assert all(one.firings for one in expected.monitors)
-    assert run_in_processes(named, iter(rows), decode, *times, processes=2) == expected  # too few for processes
-
-
-def test_a_process_that_ends_early_is_one_line() -> None:
-    rows = [encode(run(hour)) for hour in range(12)]
-    with pytest.raises(BalogError, match="a process of the backtest ended early"):
-        run_in_processes([monitor(freshness={"every": "1h"})], rows, parse_or_exit, 0, seconds(20), 2, min_rows=10)
-
-
-def parse_or_exit(row: bytes) -> Event:
-    """Parse here, and end the process that was started by this one."""
-    if multiprocessing.parent_process() is not None:
-        os._exit(1)
-    return decode(row)
 
 
 def test_firings_before_the_time_teach_but_do_not_count() -> None:

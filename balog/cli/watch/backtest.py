@@ -24,7 +24,6 @@ from balog.watch.config.config_check import find_monitor_problems
 from balog.watch.config.durations import format_duration, parse_duration
 from balog.watch.config.monitors import MonitorConfig
 from balog.watch.history.backtest import Backtest, Firing, run_backtest, select_events, training_seconds
-from balog.watch.history.backtest_processes import run_in_processes
 from balog.watch.history.tracks import Tracks
 from balog.watch.source import SourceEvents, unique_events
 
@@ -143,8 +142,6 @@ def backtest(monitors: list[MonitorConfig], history: HistoryPlace, tracks: Track
     with stored_rows(history.location, selection, first, until, history.engine, history.spark_place) as rows:
         from balog.analytics.querying.stored_events import event_of
 
-        if tracks is None:
-            return run_in_processes(monitors, rows, event_of, since.timestamp(), until.timestamp())
         return _replay(monitors, map(event_of, rows), since, until, tracks)
 
 

@@ -7,9 +7,8 @@ them. Silences and acknowledgements in the events count, as they did in the stre
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timezone
-from typing import NamedTuple
 
 from msgspec import Struct, field, structs
 
@@ -33,8 +32,8 @@ from balog.watch.series import Series
 MAX_FIRINGS = 100_000
 """Firings that are listed; further ones are counted only."""
 
-DAY = 86400.0
-WEEK = 7 * DAY
+_DAY = 86400.0
+_WEEK = 7 * _DAY
 
 _ALERTING = ("firing", "silenced", "acknowledged")
 _TYPES = {
@@ -44,8 +43,7 @@ _TYPES = {
     RunStarted: {"run_started"},
     SchemaObserved: {"stream_schema"},
 }
-SILENCING_TYPES = frozenset({"alert_silence", "alert_acknowledgement"})
-"""Types of events that count for all pipelines."""
+_SILENCING_TYPES = ("alert_silence", "alert_acknowledgement")
 
 
 class Firing(Struct, kw_only=True):
@@ -166,7 +164,7 @@ class EventSelection(Struct, frozen=True):
 def select_events(monitors: Sequence[MonitorConfig]) -> EventSelection:
     """Return which events a backtest of monitors has to read."""
     wanted = {kind for monitor in Evaluation(monitors).monitors.values() for kind in monitor.evaluator.wants}
-    types = set(SILENCING_TYPES).union(*(_TYPES.get(kind, set()) for kind in wanted))
+    types = set(_SILENCING_TYPES).union(*(_TYPES.get(kind, set()) for kind in wanted))
     return EventSelection(tuple(sorted(types)), ErrorObserved in wanted)
 
 
@@ -195,112 +193,53 @@ def run_backtest(
     until: float,
     on_verdict: Callable[[Series, Verdict, float], None] | None = None,
 ) -> Backtest:
-    """Replay events, and return what would have fired.
+    """Evaluate events, and return what would have fired.
 
     Args:
         events: in the order of their times, from before ``since`` if monitors are to learn from them.
         since, until: the time whose firings count, in seconds since the epoch; events from ``until`` on are left out.
         on_verdict: is called with each judgement of a series, and its time.
     """
-    replay = Replay(monitors, since, until, on_verdict)
-    seen = SeenEvents(since, until)
+    evaluation = Evaluation(monitors, on_verdict)
+    firings = _Firings(monitors, since, until)
+    first, last, count = None, since, 0
     for event in events:
-        if not seen.add(event):
-            break
-        replay.take(event)
-    return seen.result([replay.finish()])
-
-
-class SeenEvents:
-    """The events of a backtest: their number, and the first and the last one."""
-
-    def __init__(self, since: float, until: float) -> None:
-        self._since, self._until = since, until
-        self._first: float | None = None
-        self._last = since
-        self._count = 0
-
-    def add(self, event: Event) -> bool:
-        """Count an event; return False for one from the end on."""
         when = event.header.timestamp.timestamp()
-        if when >= self._until:
-            return False
-        self._first = when if self._first is None else self._first
-        self._last = when
-        self._count += 1
-        return True
-
-    def result(self, parts: Sequence[Replayed]) -> Backtest:
-        """Return the result of replays of different pipelines."""
-        covered = with_events(self._since, self._until, self._first, self._last)
-        firings = sorted(
-            (firing for part in parts for firing in part.firings), key=lambda firing: (firing.started, firing.key)
-        )
-        return Backtest(
-            since=_time(self._since),
-            until=_time(self._until),
-            learned_from=None if self._first is None else _time(self._first),
-            with_events=covered,
-            events=self._count,
-            refused=sum(part.refused for part in parts),
-            monitors=[_add_up(same, covered / WEEK) for same in zip(*(part.monitors for part in parts))],
-            firings=firings[:MAX_FIRINGS],
-        )
+        if when >= until:
+            break
+        first, last, count = when if first is None else first, when, count + 1
+        firings.add(evaluation.take(event))
+    if not evaluation.clock:
+        evaluation.begin(since)
+    firings.add(evaluation.advance(until, with_end=False))
+    firings.close()
+    with_events = max(last - max(since, until if first is None else first), min(_DAY, until - since))
+    return Backtest(
+        since=_time(since),
+        until=_time(until),
+        learned_from=None if first is None else _time(first),
+        with_events=with_events,
+        events=count,
+        refused=evaluation.refused,
+        monitors=firings.by_monitor(evaluation.series.values(), with_events / _WEEK),
+        firings=sorted(firings.kept, key=lambda firing: (firing.started, firing.key)),
+    )
 
 
-def with_events(since: float, until: float, first: float | None, last: float) -> float:
-    """Return the seconds with events: from the first to the last of them, at least a day, or all of a shorter time."""
-    return max(last - max(since, until if first is None else first), min(DAY, until - since))
+class _Firings:
+    """The firings of a backtest, from its alerts; ``kept`` are the first ``MAX_FIRINGS`` that count."""
 
-
-class Replayed(NamedTuple):
-    """What came of a replay."""
-
-    monitors: list[MonitorHistory]
-    firings: list[Firing]
-    refused: int
-
-
-class Replay:
-    """The evaluation of events, and the firings from its changes of states."""
-
-    def __init__(
-        self,
-        monitors: Sequence[MonitorConfig],
-        since: float,
-        until: float,
-        on_verdict: Callable[[Series, Verdict, float], None] | None = None,
-        pipelines: Set[str] | None = None,
-    ) -> None:
-        self.evaluation = Evaluation(monitors, on_verdict, pipelines)
-        self._since, self._until = since, until
+    def __init__(self, monitors: Sequence[MonitorConfig], since: float, until: float) -> None:
+        self.kept: list[Firing] = []
+        self._since, self._until = _time(since), _time(until)
         self._open: dict[str, Firing] = {}
-        self._firings: list[Firing] = []
         self._totals = {
-            monitor.name: MonitorHistory(name=monitor.name, kind=monitor.kind, note=note_on(monitor))
+            monitor.name: MonitorHistory(name=monitor.name, kind=monitor.kind, note=_note_on(monitor))
             for monitor in monitors
         }
 
-    def take(self, event: Event) -> None:
-        """Evaluate an event."""
-        self._add(self.evaluation.take(event))
-
-    def finish(self) -> Replayed:
-        """Go on to the end, and return what fired. A firing that has not ended is counted to the end."""
-        if not self.evaluation.clock:
-            self.evaluation.begin(self._since)
-        self._add(self.evaluation.advance(self._until, with_end=False))
-        for firing in self._open.values():
-            self._keep(firing)
-        all_series = self.evaluation.series.values()
-        counts = Counter(series.monitor for series in all_series)
-        learning = Counter(series.monitor for series in all_series if series.life.state == "learning")
-        monitors = [
-            structs.replace(total, series=counts[name], learning=learning[name]) for name, total in self._totals.items()
-        ]
-        return Replayed(monitors, self._firings, self.evaluation.refused)
-
-    def _add(self, alerts: Iterable[TimedAlert]) -> None:
+    def add(self, alerts: Iterable[TimedAlert]) -> None:
+        """Add alerts in the order of time."""
         for alert, when in alerts:
             firing = self._open.get(alert.key)
             if firing is None and alert.state in _ALERTING:
@@ -310,33 +249,42 @@ class Replay:
                 if firing.ended is not None:
                     self._keep(self._open.pop(alert.key))
 
+    def close(self) -> None:
+        """End the input: a firing that has not ended is counted to the end of the time."""
+        for firing in self._open.values():
+            self._keep(firing)
+
+    def by_monitor(self, all_series: Iterable[Series], weeks: float) -> list[MonitorHistory]:
+        """Return what each monitor would have done.
+
+        Args:
+            all_series: those of all monitors.
+            weeks: the time with events.
+        """
+        states = [(series.monitor, series.life.state) for series in all_series]
+        counts = Counter(name for name, _ in states)
+        learning = Counter(name for name, state in states if state == "learning")
+        return [
+            structs.replace(
+                total,
+                series=counts[name],
+                learning=learning[name],
+                per_week=(total.firings - total.silenced) / weeks if weeks else 0.0,
+                seconds=round(total.seconds, 6),
+            )
+            for name, total in self._totals.items()
+        ]
+
     def _keep(self, firing: Firing) -> None:
-        firing.close(_time(self._until))
-        if firing.started < _time(self._since):
+        firing.close(self._until)
+        if firing.started < self._since:
             return
         self._totals[firing.monitor].add(firing)
-        if len(self._firings) < MAX_FIRINGS:
-            self._firings.append(firing)
+        if len(self.kept) < MAX_FIRINGS:
+            self.kept.append(firing)
 
 
-def _add_up(same: Sequence[MonitorHistory], weeks: float) -> MonitorHistory:
-    """Return what one monitor did in several replays."""
-    firings, silenced = sum(history.firings for history in same), sum(history.silenced for history in same)
-    return MonitorHistory(
-        name=same[0].name,
-        kind=same[0].kind,
-        series=sum(history.series for history in same),
-        learning=sum(history.learning for history in same),
-        firings=firings,
-        silenced=silenced,
-        per_week=(firings - silenced) / weeks if weeks else 0.0,
-        seconds=round(sum(history.seconds for history in same), 6),
-        longest=max(history.longest for history in same),
-        note=same[0].note,
-    )
-
-
-def note_on(monitor: MonitorConfig) -> str:
+def _note_on(monitor: MonitorConfig) -> str:
     """Return why events alone cannot answer for a monitor; "" if they can."""
     if monitor.lag is not None and monitor.lag.topic is not None:
         return "the lag of a topic is not in the events"
