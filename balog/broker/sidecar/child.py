@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
-from typing import IO, TYPE_CHECKING, cast
+from typing import IO, TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -30,8 +30,8 @@ class Usage(Struct, kw_only=True, frozen=True):
     peak_memory: int
 
 
-class Child:
-    """A running command, started without a shell.
+class Child(subprocess.Popen[bytes]):
+    """A running command, started without a shell, and waited for with its usage.
 
     Args:
         command: program and arguments.
@@ -40,36 +40,32 @@ class Child:
 
     Attributes:
         stdout: the end of the pipe to read, if one was made; ``stderr`` likewise.
-        is_over: whether ``has_ended`` has returned True.
+        returncode: -N for signal N; None until ``has_ended`` has returned True.
 
     Raises:
         OSError: the command cannot be run.
     """
 
+    stderr: IO[bytes]
+
     def __init__(self, command: Sequence[str], stdout: int | None, environment: Mapping[str, str]) -> None:
-        self._process = subprocess.Popen(
+        self.usage: Usage | None = None
+        super().__init__(
             list(command),
             stdout=subprocess.PIPE if stdout is None else stdout,
             stderr=subprocess.PIPE,
             bufsize=0,
             env=dict(environment),
         )
-        self.pid = self._process.pid
-        self.stdout: IO[bytes] | None = self._process.stdout
-        self.stderr = cast("IO[bytes]", self._process.stderr)
-        self.code: int | None = None
-        self.usage: Usage | None = None
-        self.is_over = False
 
     def has_ended(self) -> bool:
-        """Return whether the command has ended, and set ``code`` (-N for signal N) and ``usage`` if it has."""
-        if self.is_over:
+        """Return whether the command has ended, and set ``returncode`` and ``usage`` if it has."""
+        if self.returncode is not None:
             return True
         pid, status, usage = os.wait4(self.pid, os.WNOHANG)
         if pid == 0:
             return False
-        self.is_over = True
-        self.code = self._process.returncode = os.waitstatus_to_exitcode(status)
+        self.returncode = os.waitstatus_to_exitcode(status)
         self.usage = Usage(
             cpu_user=round(usage.ru_utime, 6),
             cpu_system=round(usage.ru_stime, 6),
@@ -79,7 +75,7 @@ class Child:
 
     def send(self, number: int) -> None:
         """Send the command a signal, unless it has ended."""
-        if not self.is_over:
+        if self.returncode is None:
             try:
                 os.kill(self.pid, number)
             except (ProcessLookupError, PermissionError):
@@ -142,7 +138,7 @@ class ForwardedSignals(WakingSignalHandlers):
         self._came += 1
         if self.child is None:
             self._early.append(number)
-        elif not self.child.is_over:
+        elif self.child.returncode is None:
             self._pass_on(self.child, number)
         elif self._came > 1 and self._force is not None:
             self._force(number)

@@ -40,8 +40,8 @@ def complete_report(
         own: the report that the command itself wrote, if it did.
     """
     fields: dict[str, Any] = {}
-    if child is not None and child.code is not None and child.code < 0:
-        fields["signal"] = _signal_name(-child.code)
+    if child is not None and child.returncode is not None and child.returncode < 0:
+        fields["signal"] = _signal_name(-child.returncode)
     if child is not None and child.usage is not None:
         fields |= msgspec.structs.asdict(child.usage)
     counts: dict[str, StreamCount] = {}

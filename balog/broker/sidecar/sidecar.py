@@ -162,7 +162,7 @@ class _Run:
             self._await(child, signals)
         finally:
             child.close()
-        code = child.code or 0
+        code = child.returncode or 0
         self._code = code if code >= 0 else 128 - code
         return self._end(child)
 
