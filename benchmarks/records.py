@@ -166,7 +166,7 @@ def editing(records: int) -> dict[str, Callable[[], float]]:
     schema, *given = lines(records)
 
     def way(rule: dict[str, Any]) -> Callable[[], float]:
-        editor = RecordEditor([msgspec.convert({"stream": "users", **rule}, RecordRule)], [], None, click.echo)
+        editor = RecordEditor([msgspec.convert({"stream": "users", **rule}, RecordRule)], None, click.echo)
         editor.edit("SCHEMA", schema)
 
         def measure() -> float:

@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 from balog.broker.batches.config import BatchConfig
 from balog.broker.metrics import MetricsConfig, RunMetricsConfig
 from balog.broker.quarantine import QuarantineConfig
-from balog.broker.records.config import RecordRule, SchemaRule
+from balog.broker.records.config import RecordRule
 from balog.broker.state import StateConfig
 from balog.delivery.spool import SpoolConfig
 from balog.log_lines.dialects import load_dialects
@@ -104,7 +104,6 @@ class BrokerConfig(Struct, forbid_unknown_fields=True, kw_only=True):
             "quarantine": {"path": "quarantine.jsonl"},
         },
         {"sinks": [], "batch": {"to": "records"}, "state": {"store": "state.json"}, "metrics": {"every": 60}},
-        {"sinks": [], "schemas": [{"stream": "orders", "set": {"properties": {"amount": {"type": "number"}}}}]},
     )
 
     sinks: Annotated[list[AnySinkConfig], Meta(description="Where the events go. Each sink gets every event.")]
@@ -115,7 +114,6 @@ class BrokerConfig(Struct, forbid_unknown_fields=True, kw_only=True):
     metrics: MetricsConfig | None = None
     spool: SpoolConfig | None = None
     records: Annotated[list[RecordRule], Meta(description="Rules for records, applied one after the other.")] = []
-    schemas: Annotated[list[SchemaRule], Meta(description="Additions to the schemas of streams.")] = []
     batch: BatchConfig | None = None
     state: StateConfig | None = None
     quarantine: QuarantineConfig | None = None

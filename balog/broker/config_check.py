@@ -115,7 +115,7 @@ def _meaning(config: Any, left_out: Sequence[str] = ()) -> Iterator[ConfigError]
             yield from _at(f"{path}.where", Expression, sink.where)
     if isinstance(config, BrokerConfig):
         yield from refused_parts(config.records)
-        bare = msgspec.structs.replace(config, batch=None, state=None, records=[], schemas=[])
+        bare = msgspec.structs.replace(config, batch=None, state=None, records=[])
         for name in ("batch", "state"):  # each alone, so that a problem of one does not hide another's
             alone = msgspec.structs.replace(bare, **{name: getattr(config, name)})
             yield from _at("", _build_editors, alone)

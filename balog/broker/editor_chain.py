@@ -54,10 +54,10 @@ class EditorChain:
 def _build(config: BrokerConfig, quarantine: Quarantine | None, say: Callable[[str], None]) -> list[Editor]:
     editors: list[Editor] = []
     records = None
-    if config.records or config.schemas:
+    if config.records:
         from balog.broker.records.editor import RecordEditor
 
-        records = RecordEditor(config.records, config.schemas, quarantine, say)
+        records = RecordEditor(config.records, quarantine, say)
     if config.batch is not None or config.records:
         from balog.broker.batches.reader import BatchReader
 

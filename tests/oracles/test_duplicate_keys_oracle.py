@@ -241,7 +241,7 @@ def test_no_reader_finds_a_masked_value_in_what_the_broker_passes(lines: list[by
         def put(self, reason: str, line: bytes) -> None:
             refused.append(line)
 
-    editor = RecordEditor([rule], [], Kept(), lambda line: None)  # type: ignore[arg-type]
+    editor = RecordEditor([rule], Kept(), lambda line: None)  # type: ignore[arg-type]
     out, _, _ = run_pipe([b"".join(lines)], editor=Chain([editor]), finish=True)
     assert SECRET not in json.dumps([one.get("record") for one in records_seen(out)])
 
@@ -257,7 +257,7 @@ def test_lines_that_every_reader_understands_alike_stay_the_bytes_that_they_were
             b'{"type": "RECORD", "stream": "free", "record": {"a": 1, "a": 2}}\n',
         ]
     )
-    editor = RecordEditor([RecordRule(stream="users", mask={"email": "redact"})], [], None, lambda line: None)
+    editor = RecordEditor([RecordRule(stream="users", mask={"email": "redact"})], None, lambda line: None)
     out, logs, _ = run_pipe([lines], editor=Chain([editor]), finish=True)
     assert out == lines
     assert len(logs) == 1

@@ -1,4 +1,4 @@
-"""The config of rules for records and their schemas: ``records`` and ``schemas`` of a broker's config."""
+"""The config of rules for records, which their schemas follow: ``records`` of a broker's config."""
 
 from __future__ import annotations
 
@@ -71,15 +71,3 @@ class RecordRule(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     def __post_init__(self) -> None:
         for path in (*self.mask, *self.drop, *self.rename):
             parse_path(path)
-
-
-class SchemaRule(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
-    """Additions to a stream's schema, after the rules for its records."""
-
-    examples: ClassVar = ({"stream": "orders", "set": {"properties": {"amount": {"type": "number"}}}},)
-
-    stream: Stream
-    set: Annotated[dict[str, Any], Meta(description="A JSON merge patch (RFC 7396) on the schema; null removes.")] = {}
-    from_records: Annotated[
-        bool, Meta(description="Write a new SCHEMA before a record with a property that the schema lacks.")
-    ] = False

@@ -12,8 +12,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from balog.broker.editor import Editor, Line, PipeError
 from balog.broker.quarantine import Quarantine
 from balog.broker.records.compiled_rule import CompiledRule
-from balog.broker.records.config import RecordRule, SchemaRule
-from balog.broker.records.enrichment import Enrichment
+from balog.broker.records.config import RecordRule
 from balog.broker.records.json_members import (
     Members,
     UnreadableError,
@@ -54,7 +53,6 @@ class RecordEditor(Editor):
 
     Args:
         rules: ``records`` of the config.
-        schema_rules: ``schemas`` of the config.
         quarantine: the file for lines that must not pass; its owner closes it.
         say: called once for each probable mistake in the rules.
 
@@ -62,21 +60,20 @@ class RecordEditor(Editor):
         ConfigError: an expression, or the key of a mask, was refused; ``path`` is its place in the config.
     """
 
+    is_strict = True
+    types = frozenset({"RECORD", "SCHEMA"})
+
     def __init__(
         self,
         rules: Sequence[RecordRule],
-        schema_rules: Sequence[SchemaRule],
         quarantine: Quarantine | None,
         say: Callable[[str], None],
     ) -> None:
         self._rules = [CompiledRule(rule, f"$.records[{number}]") for number, rule in enumerate(rules)]
-        self._schema_rules = list(schema_rules)
         self._quarantine = quarantine
         self._say = say
         self._streams: dict[str, _Stream] = {}
-        named = [rule.stream for rule in rules] + [rule.stream for rule in schema_rules if rule.from_records]
-        self.types = frozenset({"RECORD", "SCHEMA"} if named else {"SCHEMA"})
-        self.is_strict = bool(named)
+        named = [rule.stream for rule in rules]
         self.streams = None if any(_PATTERN.intersection(name) for name in named) else frozenset(named)
 
     def rules_for(self, stream: str) -> StreamRules | None:
@@ -92,7 +89,7 @@ class RecordEditor(Editor):
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # not a RECORD in the usual form
                 return self._edit(line)
             stream = self._streams.get(usual.stream)
-            if stream is None or not stream.is_usual:
+            if stream is None:
                 return self._edit(line)
             if b"\r" in line:
                 check_line_end(line)
@@ -114,8 +111,7 @@ class RecordEditor(Editor):
         return ()
 
     def _edit(self, line: bytes) -> Sequence[Line] | None:
-        if self.is_strict:
-            check_message(line)
+        check_message(line)
         envelope = read_members(line)
         kind = _text(envelope, "type").upper()
         if kind not in ("RECORD", "SCHEMA"):
@@ -123,20 +119,15 @@ class RecordEditor(Editor):
         stream = self._stream(_text(envelope, "stream"))
         if stream is None:
             return None
-        return stream.edit_record(envelope, line) if kind == "RECORD" else stream.edit_schema(envelope)
+        return stream.edit_record(envelope) if kind == "RECORD" else stream.edit_schema(envelope)
 
     def _stream(self, name: str) -> _Stream | None:
         stream = self._streams.get(name)
         if stream is None:
             rules = [rule for rule in self._rules if _is_for(rule.config.stream, name)]
-            schema_rules = [rule for rule in self._schema_rules if _is_for(rule.stream, name)]
-            if not rules and not schema_rules:
+            if not rules:
                 return None
-            stream = self._streams[name] = _Stream(
-                StreamRules(name, rules) if rules else None,
-                Enrichment(name, schema_rules, self._say) if schema_rules else None,
-                self._say,
-            )
+            stream = self._streams[name] = _Stream(StreamRules(name, rules), self._say)
         return stream
 
 
@@ -147,43 +138,31 @@ def _is_for(pattern: str, name: str) -> bool:
 class _Stream:
     """The editor of one stream's messages."""
 
-    def __init__(self, rules: StreamRules | None, enrichment: Enrichment | None, say: Callable[[str], None]) -> None:
+    def __init__(self, rules: StreamRules, say: Callable[[str], None]) -> None:
         self.rules = rules
-        self._enrichment = enrichment
-        self._watches = enrichment is not None and enrichment.watches
-        self._rewrites = rules is not None and rules.rewrites
-        self.is_usual = rules is not None and not self._watches
-        self._apply = (lambda record: record) if rules is None else rules.apply
         self._say = say
         self._has_reported: set[str] = set()
 
     def edit_usual(self, message: _Usual, line: bytes) -> Sequence[Line] | None:
-        """See ``Editor.edit``, for a stream whose schema does not depend on its records."""
-        record = self._apply(message.record)
+        """See ``Editor.edit``."""
+        record = self.rules.apply(message.record)
         if record is None:
             return ()
-        if not self._rewrites and not _loses_members(message, line):
+        if not self.rules.rewrites and not _loses_members(message, line):
             return None
         return (("RECORD", message.line(record)),)
 
-    def edit_record(self, envelope: Members, line: bytes) -> Sequence[Line] | None:
+    def edit_record(self, envelope: Members) -> Sequence[Line] | None:
         """See ``Editor.edit``."""
-        if self.rules is None and not self._watches:
-            return None
         raw = envelope.get("record")
         if raw is None:
             raise UnreadableError("it has no record")
-        record = self._apply(read_members(raw))
+        record = self.rules.apply(read_members(raw))
         if record is None:
             return ()
-        is_new = self._rewrites or has_key_twice(raw)
-        if is_new:
-            line = write({**envelope, "record": record}) + b"\n"
-        if self._watches and self._enrichment is not None:
-            ahead = self._enrichment.look(record)
-            if ahead is not None:
-                return ("SCHEMA", ahead), ("RECORD", line if line.endswith(b"\n") else line + b"\n")
-        return (("RECORD", line),) if is_new else None
+        if not self.rules.rewrites and not has_key_twice(raw):
+            return None
+        return (("RECORD", write({**envelope, "record": record}) + b"\n"),)
 
     def edit_schema(self, envelope: Members) -> Sequence[Line] | None:
         """See ``Editor.edit``."""
@@ -191,32 +170,21 @@ class _Stream:
         if not isinstance(given, dict):
             raise UnreadableError("its schema is not an object")
         keys, bookmarks = _names(envelope, "key_properties"), _names(envelope, "bookmark_properties")
-        schema: Any = given
-        after = dict(envelope)
-        if self.rules is not None:
-            described = self.rules.apply_schema(given, keys, bookmarks)
-            schema = described.root
+        described = self.rules.apply_schema(given, keys, bookmarks)
+        for problem in described.unknown:
+            if problem not in self._has_reported:
+                self._has_reported.add(problem)
+                self._say(problem)
+        changes = {
+            name: Raw(write(new))
             for name, old, new in (
                 ("key_properties", keys, described.keys),
                 ("bookmark_properties", bookmarks, described.bookmarks),
-            ):
-                if new != old:
-                    after[name] = Raw(write(new))
-            for problem in described.unknown:
-                self._warn(problem)
-        if self._enrichment is not None:
-            schema = self._enrichment.apply_schema(schema)
-            self._enrichment.keep_envelope(after)
-        if schema != given:
-            after["schema"] = Raw(write(schema))
-        elif after == envelope:
-            return None
-        return (("SCHEMA", write(after) + b"\n"),)
-
-    def _warn(self, problem: str) -> None:
-        if problem not in self._has_reported:
-            self._has_reported.add(problem)
-            self._say(problem)
+                ("schema", given, described.root),
+            )
+            if new != old
+        }
+        return (("SCHEMA", write({**envelope, **changes}) + b"\n"),) if changes else None
 
 
 def _loses_members(message: _Usual, line: bytes) -> bool:

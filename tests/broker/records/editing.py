@@ -5,7 +5,7 @@ import json
 import msgspec
 
 from balog.broker.quarantine import Quarantine, QuarantineConfig
-from balog.broker.records.config import RecordRule, SchemaRule
+from balog.broker.records.config import RecordRule
 from balog.broker.records.editor import RecordEditor
 from balog.broker.records.json_members import read_members
 
@@ -13,7 +13,7 @@ KEY = "0123456789abcdef0123456789abcdef"
 SHA256 = {"how": "sha256", "key": {"env": "MASK_KEY"}}
 
 
-def build(*rules, schemas=(), quarantine=None, said=None, **more):
+def build(*rules, quarantine=None, said=None, **more):
     """Give an editor of these rules; ``quarantine`` is the path of a file."""
     said = [] if said is None else said
     opened = None
@@ -21,7 +21,6 @@ def build(*rules, schemas=(), quarantine=None, said=None, **more):
         opened = Quarantine(QuarantineConfig(path=str(quarantine)), said.append)
     return RecordEditor(
         msgspec.convert(list(rules), list[RecordRule]),
-        msgspec.convert(list(schemas), list[SchemaRule]),
         opened,
         said.append,
         **more,

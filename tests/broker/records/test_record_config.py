@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from balog.broker.records.config import RecordRule, SchemaRule
+from balog.broker.records.config import RecordRule
 from balog.broker.records.paths import parse_path
 
 
@@ -39,13 +39,6 @@ def test_what_is_no_rule(rule, reason):
         msgspec.convert({"stream": "users", **rule}, RecordRule)
     assert reason in str(caught.value)
     assert "letmein" not in str(caught.value)
-
-
-def test_a_schema_rule_has_a_stream_and_nothing_unknown():
-    with pytest.raises(msgspec.ValidationError):
-        msgspec.convert({"from_records": True}, SchemaRule)
-    with pytest.raises(msgspec.ValidationError):
-        msgspec.convert({"stream": "a", "patch": {}}, SchemaRule)
 
 
 @given(steps=st.lists(st.text(min_size=1), min_size=1, max_size=4))
