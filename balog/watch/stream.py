@@ -145,7 +145,7 @@ class TopicWatch(StepThread):
         wanted = {
             (lag.topic, lag.group)
             for monitor in self._watcher.evaluation.monitors.values()
-            if (lag := monitor.config.lag) is not None and lag.topic is not None and lag.group is not None
+            if (lag := monitor.config.lag) is not None
         }
         lags = []
         for topic, group in sorted(wanted):

@@ -36,8 +36,10 @@ monitors:
   - name: d
     metric: rows
   - name: e
-    lag: {over: 3, topic: x}
+    lag: {over: 3, topic: x, group: y}
     threshold: {}
+  - name: f
+    lag: {over: 3, topic: x}
 """
 
 
@@ -71,8 +73,8 @@ def test_all_mistakes_come_with_line_and_column(tmp_path: Path) -> None:
         "yaml:12:16: $.monitors[4].failures.rate_over: '120%' is not a share",
         "yaml:12:5: $.monitors[4].failures: volume and failures are two kinds",
         "yaml:14:5: $.monitors[5].metric: needs a threshold",
-        "yaml:16:5: $.monitors[6].lag: topic and group belong together",
         "yaml:17:5: $.monitors[6].threshold: ",
+        "yaml:19:5: $.monitors[7].lag: the field 'group' is missing",
     ):
         assert place in output
     with pytest.raises(ConfigProblems):

@@ -158,7 +158,7 @@ def _load(path: Path) -> list[MonitorConfig]:
 
 def _watch_files(monitors: list[MonitorConfig], sources: tuple[Path, ...], until: str | None) -> None:
     for monitor in monitors:
-        if monitor.lag is not None and monitor.lag.topic is not None:
+        if monitor.lag is not None:
             _report(f"{monitor.name}: files have no values for lag; it stays silent")
     source = SourceEvents(sources)
     end = None if until is None else parse_time(until)

@@ -35,7 +35,7 @@ def _parse_largest_share(text: str) -> None:
 
 
 _PARSERS: dict[str, Callable[[str], object]] = {
-    **dict.fromkeys(("every", "within", "against", "unchanged_for", "no_data"), parse_period),
+    **dict.fromkeys(("every", "within", "against", "no_data"), parse_period),
     **dict.fromkeys(("grace", "for", "resolve_after"), parse_duration),
     "p95_over": parse_factor,
     "tolerance": parse_share,
@@ -52,7 +52,6 @@ _NEEDS_ONE = {
     "duration": ("p95_over", "over", "under"),
     "failures": ("in_a_row", "new_fingerprint", "rate_over"),
     "quarantine": ("share_over", "over"),
-    "state": ("unchanged_runs", "unchanged_for"),
     "threshold": ("over", "under"),
 }
 
@@ -105,8 +104,6 @@ def _kinds(monitor: MonitorConfig, path: str) -> Iterator[ConfigError]:
         yield ConfigError("needs a threshold, such as {over: 3, within: 1h}", path=f"{path}.metric")
     if monitor.threshold is not None and monitor.metric is None:
         yield ConfigError("belongs to metric only", path=f"{path}.threshold")
-    if monitor.lag is not None:
-        yield from _lag(monitor.lag, f"{path}.lag")
 
 
 def _globs_and_links(monitor: MonitorConfig, path: str) -> Iterator[ConfigError]:
@@ -129,13 +126,6 @@ def _globs_and_links(monitor: MonitorConfig, path: str) -> Iterator[ConfigError]
 
 def _is_set(value: object) -> bool:
     return value is not None and value is not False  # 0 is a limit
-
-
-def _lag(lag: Any, path: str) -> Iterator[ConfigError]:
-    if (lag.topic is None) == (lag.spool is None):
-        yield ConfigError("needs topic and group, or spool", path=path)
-    elif (lag.topic is None) != (lag.group is None):
-        yield ConfigError("topic and group belong together", path=path)
 
 
 def _limits(monitor: MonitorConfig, path: str) -> Iterator[ConfigError]:

@@ -86,19 +86,17 @@ class SchemaChanges(Struct, forbid_unknown_fields=True, kw_only=True, frozen=Tru
 
 
 class LagLimits(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
-    """Fires when a consumer group has too many messages left in a topic, or a sink too many events in its spool."""
+    """Fires when a consumer group has too many messages left in a topic."""
 
-    topic: Annotated[_Name | None, Meta(description="Topic.")] = None
-    group: Annotated[_Name | None, Meta(description="Consumer group of the topic.")] = None
-    spool: Annotated[_Name | None, Meta(description="Glob of a sink's name, for its spool.")] = None
-    over: Annotated[int, Meta(ge=0, description="Largest number of messages or events.")]
+    topic: Annotated[_Name, Meta(description="Topic.")]
+    group: Annotated[_Name, Meta(description="Consumer group of the topic.")]
+    over: Annotated[int, Meta(ge=0, description="Largest number of messages.")]
 
 
 class StateProgress(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """Fires when a bookmark does not advance although runs succeed."""
 
-    unchanged_runs: Annotated[_Runs | None, Meta(description="Runs in a row with the same bookmark.")] = None
-    unchanged_for: Annotated[DurationText | None, Meta(description="Time with the same bookmark.")] = None
+    unchanged_runs: Annotated[_Runs, Meta(description="Runs in a row with the same bookmark.")]
 
 
 class Threshold(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
@@ -200,8 +198,8 @@ class MonitorsFile(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True
         {
             "monitors": [
                 {"name": "behind", "lag": {"topic": "singer-events", "group": "billing", "over": 10000}},
-                {"name": "spool", "lag": {"spool": "elastic *", "over": 10000}},
-                {"name": "stuck", "state": {"unchanged_runs": 5, "unchanged_for": "3d"}},
+                {"name": "spool", "metric": "sink_spooled", "threshold": {"over": 10000}},
+                {"name": "stuck", "state": {"unchanged_runs": 5}},
                 {"name": "queue", "metric": "queue_*", "threshold": {"over": 1000, "under": 1}},
             ]
         },

@@ -178,7 +178,6 @@ def training_seconds(monitors: Sequence[MonitorConfig]) -> float:
             monitor.failures and monitor.failures.new_fingerprint and "28d",  # what is forgotten then
             monitor.failures and monitor.failures.rate_over and monitor.failures.within,
             monitor.failures and monitor.failures.in_a_row and "7d",  # a row of failed runs that began before
-            monitor.state and monitor.state.unchanged_for,
             monitor.freshness and monitor.freshness.every,
         )
     ]
@@ -286,9 +285,7 @@ class _Firings:
 
 def _note_on(monitor: MonitorConfig) -> str:
     """Return why events alone cannot answer for a monitor; "" if they can."""
-    if monitor.lag is not None and monitor.lag.topic is not None:
-        return "the lag of a topic is not in the events"
-    return ""
+    return "" if monitor.lag is None else "the lag of a topic is not in the events"
 
 
 def _time(seconds: float) -> datetime:

@@ -1,19 +1,15 @@
-"""Lag: messages of a topic that a group has not handled, and events in the spool of a sink."""
+"""Lag: messages of a topic that a group has not handled."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from fnmatch import fnmatchcase
 
 from msgspec import Struct
 
 from balog.event.payload import ExpectedBand
 from balog.watch.config.monitors import LagLimits, MonitorConfig
 from balog.watch.kinds.base import Evaluator, SeriesMemory, SeriesSample, Verdict
-from balog.watch.observations import LagObserved, MetricObserved
-
-SPOOL_METRIC = "sink_spooled"
-"""The gauge that a broker or sidecar with ``metrics`` reports for each sink."""
+from balog.watch.observations import LagObserved
 
 
 class LagState(Struct, SeriesMemory):
@@ -21,32 +17,24 @@ class LagState(Struct, SeriesMemory):
 
     def judge(self, evaluator: LagEvaluator, value: int, now: float) -> Verdict:
         """Judge a number of messages."""
-        options = evaluator.options
-        words = "events wait in the spool" if options.spool is not None else "messages are not handled"
-        expected = ExpectedBand(high=options.over)
-        if value > options.over:
-            return Verdict("bad", f"{value:,} {words}, more than {options.over:,}.", value, expected)
-        return Verdict("ok", f"{value:,} {words}.", value, expected)
+        over = evaluator.options.over
+        words, expected = f"{value:,} messages are not handled", ExpectedBand(high=over)
+        if value > over:
+            return Verdict("bad", f"{words}, more than {over:,}.", value, expected)
+        return Verdict("ok", f"{words}.", value, expected)
 
 
 class LagEvaluator(Evaluator):
-    """Judges the lag of one group, or the spools of the sinks that a glob names."""
+    """Judges the lag of one group."""
 
-    wants = (LagObserved, MetricObserved)
+    wants = (LagObserved,)
     state_type = LagState
 
     def __init__(self, options: LagLimits, monitor: MonitorConfig) -> None:
         self.options = options
 
-    def samples(self, observation: LagObserved | MetricObserved) -> Iterator[SeriesSample]:
-        """Yield the lag, or the number of spooled events."""
-        options = self.options
-        if isinstance(observation, LagObserved):
-            if (observation.topic, observation.group) == (options.topic, options.group):
-                names = (("topic", observation.topic), ("group", observation.group))
-                yield SeriesSample("", "", observation.lag, "", names)
-        elif options.spool is not None and observation.name == SPOOL_METRIC:
-            sink = observation.tags.get("sink", "")
-            if fnmatchcase(sink, options.spool):
-                labels = (("sink", sink),)
-                yield SeriesSample(observation.pipeline, "", int(observation.value), observation.run, labels)
+    def samples(self, observation: LagObserved) -> Iterator[SeriesSample]:
+        """Yield the lag."""
+        if (observation.topic, observation.group) == (self.options.topic, self.options.group):
+            names = (("topic", observation.topic), ("group", observation.group))
+            yield SeriesSample("", "", observation.lag, "", names)

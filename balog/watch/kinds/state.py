@@ -9,57 +9,29 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from balog.singer.bookmarks import bookmarks
-from balog.watch.config.durations import format_duration, parse_duration
 from balog.watch.config.monitors import MonitorConfig, StateProgress
 from balog.watch.kinds.base import Evaluator, SeriesMemory, SeriesSample, Verdict
 from balog.watch.observations import StateObserved
+from balog.watch.state_machine import Signal
 
 
 class BookmarkState(Struct, SeriesMemory):
-    """The bookmark of a stream, by its hash.
-
-    Attributes:
-        since: when it was first seen.
-        runs: number of runs that ended with it; ``run`` is the last one.
-    """
+    """The bookmark of a stream, by its hash, and the number of runs that ended with it; ``run`` is the last one."""
 
     bookmark: str = ""
-    since: float = 0.0
     runs: int = 0
     run: str = ""
-    is_late: bool = False
 
     def judge(self, evaluator: StateEvaluator, value: tuple[str, str], now: float) -> Verdict:
         """Compare a bookmark with that of the last run."""
         digest, run = value
         if digest != self.bookmark:
-            self.bookmark, self.since, self.runs, self.run, self.is_late = digest, now, 1, run, False
+            self.bookmark, self.runs, self.run = digest, 1, run
             return Verdict("ok", "The bookmark has advanced.", 1.0)
         if not run or run != self.run:
             self.runs, self.run = self.runs + 1, run
-        return self._verdict(evaluator, now)
-
-    def deadline(self, evaluator: StateEvaluator) -> float | None:
-        """Return when the bookmark has not advanced for too long."""
-        return (
-            self.since + evaluator.most_time
-            if evaluator.most_time is not None and not self.is_late and self.bookmark
-            else None
-        )
-
-    def tick(self, evaluator: StateEvaluator, now: float) -> Verdict:
-        """Judge the bookmark's age."""
-        return self._verdict(evaluator, now)
-
-    def _verdict(self, evaluator: StateEvaluator, now: float) -> Verdict:
-        if evaluator.most_runs is not None and self.runs >= evaluator.most_runs:
-            return Verdict("bad", f"The bookmark is the same after {self.runs} runs.", float(self.runs))
-        if evaluator.most_time is not None and self.since + evaluator.most_time <= now:
-            self.is_late = True
-            return Verdict(
-                "bad", f"The bookmark has not advanced for {format_duration(evaluator.most_time)}.", now - self.since
-            )
-        return Verdict("ok", f"The bookmark is the same after {self.runs} runs.", float(self.runs))
+        signal: Signal = "bad" if self.runs >= evaluator.most_runs else "ok"
+        return Verdict(signal, f"The bookmark is the same after {self.runs} runs.", float(self.runs))
 
 
 class StateEvaluator(Evaluator):
@@ -70,7 +42,6 @@ class StateEvaluator(Evaluator):
 
     def __init__(self, options: StateProgress, monitor: MonitorConfig) -> None:
         self.most_runs = options.unchanged_runs
-        self.most_time = None if options.unchanged_for is None else parse_duration(options.unchanged_for)
 
     def samples(self, observation: StateObserved) -> Iterator[SeriesSample]:
         """Yield a hash of the bookmarks of each stream."""
