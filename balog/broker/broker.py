@@ -7,8 +7,8 @@ from contextlib import ExitStack
 from functools import partial
 
 from balog.broker.config import BrokerConfig
-from balog.broker.editor import Editor, PipeError
-from balog.broker.editor_chain import EditorChain
+from balog.broker.editor import PipeError
+from balog.broker.editor_chain import build_editors
 from balog.broker.messages.descriptors import let_go
 from balog.broker.metrics import StatsReporter
 from balog.broker.pipe import Pipe
@@ -85,13 +85,12 @@ class _Broker:
         self._dispatcher = Dispatcher(sinks, say, put_timeout=SINK_WAIT_SECONDS, spool=config.spool)
         parts.callback(self._deliver)  # also if the next part raises
         self._is_delivered = self._is_verbose = False
-        self._chain = EditorChain(
+        self._editors, self._keeper = build_editors(
             config,
             say,
             position=lambda: self._dispatcher.position,
             durable=lambda: self._dispatcher.durable,
             quarantine=quarantine,
-            observers=self._observers(config),
         )
 
     def run(self, source: int, target: int, is_verbose: bool) -> int:
@@ -102,34 +101,25 @@ class _Broker:
             target,
             self._handle,
             strip=self._config.strip,
-            editor=self._chain.chain,
+            editor=self._editors,
             should_stop=self._stop.came,
             wake=self._stop.wake,
             before_passing=self._dispatcher.sync,
         )
-        metering = ExitStack()
-        if self._config.metrics is not None:
-            with signals_for_main_thread():
-                metering.enter_context(
-                    StatsReporter(self._config.metrics, self._samples, self._dispatcher.put, self._config.pipeline)
-                )
-        with metering:
+        with ExitStack() as metering:
+            if (metrics := self._config.metrics) is not None:
+                put, pipeline = self._dispatcher.put, self._config.pipeline
+                metering.enter_context(StatsReporter(metrics, self._samples, put, self._say, pipeline))
             code = self._guard(self._pipe.run)
         if self._config.state is not None and self._config.state.hold:
             self._deliver()  # a held STATE passes when the events before it are durable
         code = code or self._guard(self._pipe.finish)
         let_go(target)
-        self._chain.close(went_on=code == 0)
+        if self._keeper is not None:
+            self._keeper.close(went_on=code == 0)
         self._deliver()
         _summary(self._pipe.stats(), is_verbose, self._say)
         return 128 + self._stop.number if self._stop.number is not None else code
-
-    def _observers(self, config: BrokerConfig) -> list[Editor]:
-        if not config.schema_events:
-            return []
-        from balog.broker.schema_events import SchemaEvents
-
-        return [SchemaEvents(config.pipeline or "balog", self._dispatcher.put)]
 
     def _guard(self, work: Callable[[], None]) -> int:
         """Do a part of the work; return 0, or 1 if the stream broke."""

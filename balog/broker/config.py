@@ -118,6 +118,3 @@ class BrokerConfig(Struct, forbid_unknown_fields=True, kw_only=True):
     state: StateConfig | None = None
     quarantine: QuarantineConfig | None = None
     pipeline: Annotated[_Name | None, Meta(description="Name of the pipeline in the broker's own events.")] = None
-    schema_events: Annotated[
-        bool, Meta(description="Make an event stream_schema of each SCHEMA, up to 256 KiB, that a run begins to use.")
-    ] = False

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from balog.broker.config import BrokerConfig, RunConfig
-from balog.broker.editor_chain import EditorChain
+from balog.broker.editor_chain import build_editors
 from balog.broker.quarantine import Quarantine, QuarantineConfig
 from balog.broker.records.compiled_rule import refused_parts
 from balog.common import config as configs
@@ -143,7 +143,7 @@ def _build_sink(config: SinkConfig) -> Sink:
 
 
 def _build_editors(config: BrokerConfig) -> None:
-    EditorChain(config, lambda _: None, position=lambda: 0, durable=lambda: 0, quarantine=None)
+    build_editors(config, lambda _: None, position=lambda: 0, durable=lambda: 0, quarantine=None)
 
 
 def _open_quarantine(config: QuarantineConfig) -> None:

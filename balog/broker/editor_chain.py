@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from balog.broker.config import BrokerConfig
 from balog.broker.editor import Chain, Editor
@@ -10,8 +10,15 @@ from balog.broker.quarantine import Quarantine
 from balog.broker.state import StateKeeper
 
 
-class EditorChain:
-    """The editors of a broker.
+def build_editors(
+    config: BrokerConfig,
+    say: Callable[[str], None],
+    *,
+    position: Callable[[], int],
+    durable: Callable[[], int],
+    quarantine: Quarantine | None,
+) -> tuple[Chain | None, StateKeeper | None]:
+    """Return the editors of a broker, and among them the one that stores STATE, for its ``close``; None for none.
 
     Args:
         config: the broker's.
@@ -19,41 +26,12 @@ class EditorChain:
         position: returns the number of the last event that was put into the sinks' queues.
         durable: returns the number up to which every event is safe.
         quarantine: the file for lines that must not pass.
-        observers: editors that see each original SCHEMA and change nothing.
-
-    Attributes:
-        chain: None when the config changes nothing.
 
     Raises:
         ConfigError: an invalid rule; ``path`` is its place.
     """
-
-    def __init__(
-        self,
-        config: BrokerConfig,
-        say: Callable[[str], None],
-        *,
-        position: Callable[[], int],
-        durable: Callable[[], int],
-        quarantine: Quarantine | None,
-        observers: Sequence[Editor] = (),
-    ) -> None:
-        self._keeper: StateKeeper | None = None
-        editors = [*observers, *_build(config, quarantine, say)]
-        if config.state is not None:
-            self._keeper = StateKeeper(config.state, say, position=position, durable=durable)
-            editors.append(self._keeper)
-        self.chain = Chain(editors) if editors else None
-
-    def close(self, went_on: bool) -> None:
-        """Store the state; ``went_on`` is whether all output reached the target."""
-        if self._keeper is not None:
-            self._keeper.close(went_on)
-
-
-def _build(config: BrokerConfig, quarantine: Quarantine | None, say: Callable[[str], None]) -> list[Editor]:
     editors: list[Editor] = []
-    records = None
+    records = keeper = None
     if config.records:
         from balog.broker.records.editor import RecordEditor
 
@@ -68,4 +46,7 @@ def _build(config: BrokerConfig, quarantine: Quarantine | None, say: Callable[[s
         from balog.broker.batches.writer import BatchWriter
 
         editors.append(BatchWriter(config.batch, quarantine, say))
-    return editors
+    if config.state is not None:
+        keeper = StateKeeper(config.state, say, position=position, durable=durable)
+        editors.append(keeper)
+    return (Chain(editors) if editors else None), keeper

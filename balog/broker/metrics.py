@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Iterable
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+from balog.common.signals import StepThread
 from balog.common.stats import StatSample
 from balog.event import Event, encode
 from balog.sinks import Delivery
@@ -35,7 +35,7 @@ class RunMetricsConfig(MetricsConfig, forbid_unknown_fields=True, kw_only=True, 
     ] = "run"
 
 
-class StatsReporter:
+class StatsReporter(StepThread):
     """Sends counters, as deltas, and gauges, at an interval and at the end. The first report has all of them, a later
     one those that changed.
 
@@ -43,6 +43,7 @@ class StatsReporter:
         config: the interval, and the stage.
         samples: returns the current numbers; called from a thread of its own.
         put: called with the events, from that thread.
+        say: called with one line for the user when a report fails.
         pipeline: the name of the pipeline in the events, for monitors; None for none.
     """
 
@@ -51,32 +52,27 @@ class StatsReporter:
         config: MetricsConfig,
         samples: Callable[[], Iterable[StatSample]],
         put: Callable[[Delivery], None],
+        say: Callable[[str], None],
         pipeline: str | None = None,
     ) -> None:
+        super().__init__("balog meter", say, config.every)
         self._config = config
         self._pipeline = pipeline
         self._samples = samples
         self._put = put
         self._reported: dict[tuple[str, ...], float] = {}
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="balog meter", daemon=True)
 
-    def __enter__(self) -> StatsReporter:
-        self._thread.start()
-        return self
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)
+        self._try_step()
 
-    def __exit__(self, *raised: object) -> None:
-        self._ended.set()
-        while self._thread.is_alive():
-            self._thread.join(1.0)  # so that a signal is heard
-
-    def _run(self) -> None:
-        while not self._ended.wait(self._config.every):
-            self._report()
-        self._report()
-
-    def _report(self) -> None:
-        context = stage_context(self._pipeline)
+    def step(self) -> None:
+        """Report what has changed."""
+        context: dict[str, Any] = {"fqdn": os.uname().nodename, "application": "balog", "process": os.getpid()}
+        if self._pipeline is not None:
+            context["pipeline"] = self._pipeline
+        if run_id := os.environ.get("BALOG_RUN_ID", "").encode("utf-8", "replace").decode():
+            context["run_id"] = run_id
         for sample in list(self._samples()):  # before the events of this report change them
             key = (sample.name, *sample.labels.values())
             before = self._reported.get(key)
@@ -98,13 +94,3 @@ class StatsReporter:
             }
             event = Event.new(f"{self._config.stage}.metric", payload, context=context)
             self._put(Delivery(event, encode(event)))
-
-
-def stage_context(pipeline: str | None) -> dict[str, Any]:
-    """Return the context of the own events of a stage, with the pipeline's name and the run's id if they are known."""
-    context: dict[str, Any] = {"fqdn": os.uname().nodename, "application": "balog", "process": os.getpid()}
-    if pipeline is not None:
-        context["pipeline"] = pipeline
-    if run_id := os.environ.get("BALOG_RUN_ID", "").encode("utf-8", "replace").decode():
-        context["run_id"] = run_id
-    return context

@@ -1,4 +1,4 @@
-"""Handle signals for the time of a ``with`` block, and stop in two steps.
+"""Handle signals for the time of a ``with`` block, stop in two steps, and start threads that get no signals.
 
 The first SIGTERM, SIGINT or SIGHUP asks for a clean stop, the second ends the process.
 """
@@ -10,8 +10,10 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from types import FrameType
+from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
+
+from balog.common.errors import BalogError
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -134,3 +136,54 @@ def signals_for_main_thread() -> Iterator[None]:
     """
     with blocking(*_FOR_MAIN):
         yield
+
+
+TICK_SECONDS = 1.0
+"""Seconds between two steps."""
+
+
+class StepThread:
+    """Takes a step again and again in a thread of its own. Use it as a context around the run.
+
+    Args:
+        name: the thread's name.
+        say: called with one line for the operator when a step fails; once while the error is the same.
+        every: seconds between two steps; ``TICK_SECONDS`` if omitted.
+    """
+
+    def __init__(self, name: str, say: Callable[[str], None], every: float | None = None) -> None:
+        self._say = say
+        self._every = every
+        self._error = ""
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def __enter__(self) -> Self:
+        with signals_for_main_thread():
+            self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end.set()
+        join(self._thread)
+
+    def step(self) -> None:
+        """Do what is due. An error ends this step only."""
+        raise NotImplementedError
+
+    def _run(self) -> None:
+        while not self._end.wait(TICK_SECONDS if self._every is None else self._every):
+            self._try_step()
+
+    def _try_step(self) -> None:
+        try:
+            self.step()
+        except Exception as error:  # the next step may succeed
+            reason = str(error) if isinstance(error, BalogError) else f"{type(error).__name__}: {error}"
+            if reason != self._error:
+                self._error = reason
+                self._say(reason)
+        else:
+            self._error = ""

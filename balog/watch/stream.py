@@ -11,6 +11,7 @@ from pathlib import Path
 from balog.common.backoff import Backoff
 from balog.common.config import locate
 from balog.common.errors import ConfigError, ConfigProblems, TopicError
+from balog.common.signals import TICK_SECONDS, StepThread
 from balog.common.text import counted
 from balog.consumers import ConsumerHub
 from balog.consumers.consumer import Consumer
@@ -21,7 +22,6 @@ from balog.topics import GroupState, Topics
 from balog.watch.config.config_check import load_monitors
 from balog.watch.merging import TopicMerge
 from balog.watch.observations import LagObserved
-from balog.watch.step_thread import TICK_SECONDS, StepThread
 from balog.watch.watcher import Watcher
 
 LAG_SECONDS = 15.0

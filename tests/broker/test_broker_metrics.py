@@ -17,7 +17,7 @@ def total(deliveries, metric):
 def test_what_is_reported_adds_up_to_what_was_counted():
     """Given counts that grow while reports are made, then the deltas add up to the counts at the end."""
     stats, put = PipeStats(), []
-    with StatsReporter(MetricsConfig(stage="first", every=0.1), stats.samples, put.append):
+    with StatsReporter(MetricsConfig(stage="first", every=0.1), stats.samples, put.append, print):
         for _ in range(40):
             for name, step in STEPS.items():
                 setattr(stats, name, getattr(stats, name) + step)
@@ -35,7 +35,7 @@ def test_what_is_reported_adds_up_to_what_was_counted():
 
 def test_a_short_run_is_reported_at_its_end():
     put = []
-    with StatsReporter(MetricsConfig(), PipeStats(bytes=7).samples, put.append):
+    with StatsReporter(MetricsConfig(), PipeStats(bytes=7).samples, put.append, print):
         pass
     assert total(put, "pipe_bytes") == 7
     assert len(put) == 8
@@ -44,7 +44,7 @@ def test_a_short_run_is_reported_at_its_end():
 def test_numbers_that_did_not_change_are_sent_once_and_gauges_as_they_are():
     """Given a sink whose queue grows, then its gauge is sent as the level now, and its counters as deltas."""
     put, reports = [], iter([SinkStats(put=3, waiting=3), SinkStats(put=5, waiting=4), SinkStats(put=5, waiting=4)])
-    with StatsReporter(MetricsConfig(every=0.1), lambda: next(reports, last).samples({"sink": "a"}), put.append):
+    with StatsReporter(MetricsConfig(every=0.1), lambda: next(reports, last).samples({"sink": "a"}), put.append, print):
         last = SinkStats(put=5, waiting=4)
         time.sleep(0.5)
     payloads = [delivery.event.payload for delivery in put]

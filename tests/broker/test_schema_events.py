@@ -1,4 +1,4 @@
-"""Events of SCHEMA messages: `schemas` in the config of ``balog run``, `schema_events` in that of a broker."""
+"""Events of SCHEMA messages: `schemas` in the config of ``balog run``."""
 
 import json
 import subprocess

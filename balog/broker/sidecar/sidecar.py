@@ -90,9 +90,8 @@ def run_sidecar(
         try:
             with ExitStack() as metering:
                 if config.metrics is not None:
-                    with signals_for_main_thread():
-                        reporter = StatsReporter(config.metrics, run.samples, dispatcher.put, run.application)
-                        metering.enter_context(reporter)
+                    reporter = StatsReporter(config.metrics, run.samples, dispatcher.put, _say, run.application)
+                    metering.enter_context(reporter)
                 code = run.carry(command, signals, target)
         finally:
             if quarantine is not None:

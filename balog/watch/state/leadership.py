@@ -7,9 +7,8 @@ from collections.abc import Callable
 
 from balog.common.backoff import Backoff, BackoffSequence
 from balog.common.errors import TopicError
-from balog.common.signals import StopSignals
+from balog.common.signals import StepThread, StopSignals
 from balog.watch.state.redis import RedisWatchStore
-from balog.watch.step_thread import StepThread
 
 
 def wait_to_lead(lease: RedisWatchStore, say: Callable[[str], None]) -> bool:

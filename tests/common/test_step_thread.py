@@ -4,17 +4,17 @@ import threading
 
 import pytest
 
+from balog.common import signals
 from balog.common.errors import BalogError
-from balog.watch import step_thread
 
 
 def test_an_error_is_reported_once_until_a_step_succeeds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(step_thread, "TICK_SECONDS", 0.001)
+    monkeypatch.setattr(signals, "TICK_SECONDS", 0.001)
     said: list[str] = []
     is_over = threading.Event()
     results = iter([BalogError("no disk"), BalogError("no disk"), ValueError("x"), None, ValueError("x")])
 
-    class Steps(step_thread.StepThread):
+    class Steps(signals.StepThread):
         def step(self) -> None:
             result = next(results, is_over)
             if isinstance(result, Exception):
