@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from balog.tap import GraphQLStream, RestStream, Stream, Tap
-from balog.tap.endpoints.templates import Template, Values
+from balog.tap.endpoints.endpoint import Template, Values
 from balog.tap.errors import SourceError, TapError
 from balog.tap.http import Response
 from balog.tap.paging.named import named_paging

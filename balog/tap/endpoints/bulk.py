@@ -19,8 +19,7 @@ from balog.common.backoff import Backoff, BackoffSequence, read_retry_after
 from balog.common.text import one_line
 from balog.tap.catalog.entry import properties_of
 from balog.tap.endpoints.bulk_job import BulkJob, JobLostError, JobReport, JobStore
-from balog.tap.endpoints.endpoint import TEXT, EndpointStream, is_map, values_at
-from balog.tap.endpoints.templates import OWN, Values, names_in
+from balog.tap.endpoints.endpoint import OWN, TEXT, EndpointStream, Values, is_map, names_in, values_at
 from balog.tap.errors import SourceError, TapError
 from balog.tap.http.client import Client
 from balog.tap.http.downloads import download

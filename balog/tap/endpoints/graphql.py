@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from balog.tap.catalog.entry import PropertySelection
-from balog.tap.endpoints.endpoint import ENDPOINT_SETTINGS, TEXT, EndpointStream, is_map, values_at
+from balog.tap.endpoints.endpoint import ENDPOINT_SETTINGS, TEXT, EndpointStream, Values, is_map, values_at
 from balog.tap.endpoints.graphql_errors import body_of, errors_of, summary
 from balog.tap.endpoints.graphql_query import (
     Variable,
@@ -19,7 +19,6 @@ from balog.tap.endpoints.graphql_query import (
     selection_of,
     variables_in,
 )
-from balog.tap.endpoints.templates import Values
 from balog.tap.errors import SourceError, TapError
 from balog.tap.http.retries import Policy
 from balog.tap.paging.named import Paging, named_paging

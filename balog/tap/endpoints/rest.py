@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from balog.tap.endpoints.endpoint import ENDPOINT_SETTINGS, TEXT, EndpointStream, is_map
-from balog.tap.endpoints.templates import Values
+from balog.tap.endpoints.endpoint import ENDPOINT_SETTINGS, TEXT, EndpointStream, Values, is_map
 from balog.tap.errors import SourceError, TapError
 from balog.tap.paging.named import Paging, named_paging
 from balog.tap.paging.pages import Page, pages

@@ -4,8 +4,8 @@ No text of a document is executed: it reaches code as quoted literals only, and 
 """
 
 from balog.tap.projects.model import ApiDescription
-from balog.tap.projects.names import project_name
 from balog.tap.projects.openapi import describe
 from balog.tap.projects.project import example, project_files, write_project
+from balog.tap.projects.source_text import project_name
 
 __all__ = ["ApiDescription", "describe", "example", "project_files", "project_name", "write_project"]

@@ -17,8 +17,7 @@ from balog.cli import main
 from balog.tap.endpoints import RestStream
 from balog.tap.errors import SchemaError
 from balog.tap.projects import describe, project_files
-from balog.tap.projects.names import pascal, snake
-from balog.tap.projects.source_text import assigned, literal, quoted, sentence
+from balog.tap.projects.source_text import assigned, literal, pascal, quoted, sentence, snake
 from tests.stand_ins.http_server import Answer, HttpStandIn
 
 if sys.version_info >= (3, 11):
@@ -128,12 +127,12 @@ def test_paging_as_documents_have_it(
     assert stream.paging == paging
 
 
-def test_a_path_that_is_left_out_adds_no_setting(tmp_path: Path) -> None:
+def test_a_path_that_is_left_out_adds_no_setting_and_is_named(tmp_path: Path) -> None:
     paths = ("/orgs", "/orgs/{org_id}/repos", "/orgs/{org_id}/repos/{repo_id}/issues")
     things = {path: listing({"type": "array", "items": THING}, path=path)["paths"][path] for path in paths}
-    project = plans(tmp_path, {"openapi": "3.1.0", "paths": things})
+    project = plans(tmp_path, {"openapi": "3.1.0", "paths": {**things, "/search": {"post": {}}}})
     assert [stream.name for stream in project.streams] == ["orgs", "repos"]
-    assert project.settings == {}
+    assert (project.settings, project.skipped[0].partition(":")[0]) == ({}, "POST /search is no stream")
 
 
 def test_the_bookmark_is_sent_by_a_parameter_that_a_first_run_can_leave_out(tmp_path: Path) -> None:
