@@ -2,6 +2,7 @@ import gzip
 import io
 import json
 import math
+import zlib
 from codecs import BOM_UTF8
 from datetime import datetime
 from decimal import Decimal
@@ -14,6 +15,7 @@ import pytest
 import zstandard
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from zstandard import COMPRESSOBJ_FLUSH_BLOCK
 
 from balog.singer.batch.columns import Shape
 from balog.singer.batch.compression import Limits
@@ -254,11 +256,28 @@ class TestWhatIsNotWhatItSays:
         with pytest.raises(BatchError):
             read(bytes(spoilt), compression=compression)
 
+    @pytest.mark.parametrize(("compression", "flush"), [("gzip", zlib.Z_SYNC_FLUSH), ("zstd", COMPRESSOBJ_FLUSH_BLOCK)])
+    @pytest.mark.parametrize("is_cut", [True, False])
+    def test_the_rows_before_a_damage_are_read_and_the_damage_is_reported(self, compression, flush, is_cut):
+        packer = zlib.compressobj(wbits=31) if compression == "gzip" else zstandard.ZstdCompressor().compressobj()
+        rows = [dump({"id": number}) for number in range(51)]
+        *good, bad = [packer.compress(row + b"\n") + packer.flush(flush) for row in rows]
+        file = io.BytesIO(b"".join(good) + bad[:2] + (b"" if is_cut else b"\xff" * 9))
+        back = read_rows(file, BatchManifest(stream="s", files=[], compression=compression), None, Limits())
+        assert [next(back) for _ in good] == rows[:50]
+        with pytest.raises(BatchError, match="cut off" if is_cut else "damaged"):
+            next(back)
+
     @settings(deadline=None)
-    @given(st.binary(max_size=300), st.sampled_from(FORMATS), st.sampled_from([None, *COMPRESSIONS]))
-    def test_noise_is_rows_or_a_refusal(self, data, format, compression):
+    @given(
+        st.sampled_from([b"", b"\x1f\x8b\x08\x00", b"\x28\xb5\x2f\xfd"]),
+        st.binary(max_size=300),
+        st.sampled_from(FORMATS),
+        st.sampled_from([None, *COMPRESSIONS]),
+    )
+    def test_noise_is_rows_or_a_refusal(self, magic, data, format, compression):
         try:
-            rows = read(data, SCHEMA, format=format, compression=compression)
+            rows = read(magic + data, SCHEMA, format=format, compression=compression)
         except BatchError:
             return
         assert all(isinstance(row, dict) for row in values(rows))

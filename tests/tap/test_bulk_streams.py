@@ -352,7 +352,7 @@ class TestServers:
         ({"part 1/0": [Answer(200, b"id,id\n1,2\n")]}, "the file: the first line has a name twice"),
         ({"part 1/0": [Answer(200, b'id,name\n1,"x\n')]}, "a quoted value in the row of line 2 has no end"),
         ({"part 1/0": [Answer(200, b"id\n\xff\n")]}, "the file: is not utf-8: invalid start byte"),
-        ({"part 1/0": [Answer(200, b"\x1f\x8b\x08\x00")]}, "the file: is cut off: its gzip stream has no end"),
+        ({"part 1/0": [Answer(200, b"\x1f\x8b\x08\x00")]}, "the file: is cut off: its gzip stream ends early"),
     ],
 )
 def test_answers_that_cannot_be_used_are_one_line(server: HttpStandIn, answers: dict[str, Any], reason: str) -> None:

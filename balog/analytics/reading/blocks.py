@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-import zlib
+import math
 from codecs import BOM_UTF8
 from collections.abc import Iterator
 from io import BufferedReader
@@ -11,92 +10,17 @@ from typing import BinaryIO, NamedTuple
 
 from balog.analytics.reading.remote import StoragePool
 from balog.analytics.reading.tasks import Slice
-from balog.common.errors import MissingExtraError
 from balog.event import MAX_EVENT_BYTES
+from balog.singer.batch.compression import BlocksFile, Limits, decompress, seen_compression
+from balog.singer.batch.dialects import BatchError
 
-_PIECE = 1024 * 1024
-_COMPRESSED_READ = 128 * 1024
-_ZSTD_READ = 1024  # zstandard can't limit its output, and a kilobyte of zstd decompresses to at most 32 MiB
-_LARGEST_WINDOW = 128 * 1024 * 1024
-_SKIPPED = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")  # a frame without data, with which pzstd begins (RFC 8878, 3.1.2)
-
-
-class DamagedError(Exception):
-    """Compressed bytes are damaged. Everything before them has been decompressed."""
+_NO_LIMITS = Limits(decompressed=1 << 62, ratio=math.inf)
 
 
 def packing(first: bytes) -> str:
     """Return the compression of a file from its first four bytes: "gzip", "zstd", or "" for none."""
-    if first.startswith(b"\x1f\x8b"):
-        return "gzip"
-    return "zstd" if first == b"\x28\xb5\x2f\xfd" or _SKIPPED.fullmatch(first) else ""
-
-
-def decompress(file: BinaryIO, packing: str) -> Iterator[bytes]:
-    """Yield the decompressed bytes of a file.
-
-    Raises:
-        DamagedError: the rest of the file can't be decompressed.
-        MissingExtraError: the file is zstd, and zstandard is not installed.
-    """
-    return {"gzip": _inflate, "zstd": _unzstd}[packing](file)
-
-
-def _inflate(file: BinaryIO) -> Iterator[bytes]:
-    """Decompress gzip with one or more members; trailing zeros are ignored."""
-    inflate = zlib.decompressobj(31)
-    while data := file.read(_COMPRESSED_READ):
-        while data:
-            if inflate.eof:
-                data = data.lstrip(b"\0")
-                if not data:
-                    break
-                inflate = zlib.decompressobj(31)
-            before = inflate.copy()
-            try:
-                chunk = inflate.decompress(data, _PIECE)
-            except zlib.error as error:
-                yield from _before_damage(before, data)
-                raise DamagedError(f"damaged gzip: {str(error).partition(': ')[2] or error}") from None
-            yield chunk
-            data = inflate.unused_data if inflate.eof else inflate.unconsumed_tail
-    if not inflate.eof:
-        yield inflate.flush()
-        raise DamagedError("damaged gzip: it ends early")
-
-
-def _unzstd(file: BinaryIO) -> Iterator[bytes]:
-    """Decompress zstd of one or several frames."""
-    try:
-        import zstandard
-    except ImportError:
-        raise MissingExtraError("a zstd file", "store") from None
-    decompressor = zstandard.ZstdDecompressor(max_window_size=_LARGEST_WINDOW)
-    is_whole = True
-    frame = decompressor.decompressobj()
-    while data := file.read(_ZSTD_READ):
-        while data:
-            try:
-                chunk = frame.decompress(data)
-            except zstandard.ZstdError as error:
-                raise DamagedError(f"damaged zstd: {str(error).rpartition(': ')[2]}") from None
-            yield chunk
-            is_whole, data = frame.eof, frame.unused_data if frame.eof else b""
-            if is_whole:
-                frame = decompressor.decompressobj()
-    if not is_whole:
-        raise DamagedError("damaged zstd: it ends early")
-
-
-def _before_damage(inflate: zlib._Decompress, data: bytes) -> Iterator[bytes]:
-    """Yield the output before the damaged byte."""
-    for number in range(len(data)):
-        try:
-            chunk = inflate.decompress(data[number : number + 1])
-        except zlib.error:
-            return
-        if chunk:
-            yield chunk
+    seen = seen_compression(first)
+    return seen if seen in ("gzip", "zstd") else ""
 
 
 RAW_LIMIT = 64 * 1024
@@ -167,7 +91,7 @@ def read_blocks(piece: Slice, buffer: bytearray, storages: StoragePool = _HERE) 
         if not packed:
             yield from map(_without_mark, _blocks(_Plain(file, length), start, buffer))
         elif not piece.start:
-            yield from map(_without_mark, _blocks(_Decompressed(decompress(file, packed)), 0, buffer))
+            yield from map(_without_mark, _blocks(BlocksFile(decompress(file, packed, _NO_LIMITS)), 0, buffer))
 
 
 def _without_mark(part: Block | BadLine | Damage) -> Block | BadLine | Damage:
@@ -184,13 +108,13 @@ def _unreadable(error: OSError) -> str:
     return f"can't be read: {error.strerror or error}"
 
 
-def _blocks(source: _Plain | _Decompressed, offset: int, buffer: bytearray) -> Iterator[Block | BadLine | Damage]:
+def _blocks(source: _Plain | BlocksFile, offset: int, buffer: bytearray) -> Iterator[Block | BadLine | Damage]:
     view = memoryview(buffer)
     size, skipping, damage = 0, False, ""
     while True:
         try:
             count = source.readinto(view[size : size + _READ])
-        except DamagedError as error:
+        except BatchError as error:
             count, damage = 0, str(error)
         except OSError as error:
             count, damage = 0, _unreadable(error)
@@ -261,23 +185,4 @@ class _Plain:
         count = self._file.readinto(into) if len(into) else 0
         if self._left is not None:
             self._left -= count
-        return count
-
-
-class _Decompressed:
-    """Decompressed chunks as a source; ``readinto`` raises ``DamagedError`` after the last good byte."""
-
-    def __init__(self, chunks: Iterator[bytes]) -> None:
-        self._chunks = chunks
-        self._rest = memoryview(b"")
-
-    def readinto(self, into: memoryview) -> int:
-        while not len(self._rest):
-            chunk = next(self._chunks, None)
-            if chunk is None:
-                return 0
-            self._rest = memoryview(chunk)
-        count = min(len(self._rest), len(into))
-        into[:count] = self._rest[:count]
-        self._rest = self._rest[count:]
         return count

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import gzip
 import io
+import re
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
+from itertools import chain
 from typing import IO, Any, NamedTuple
 
 from balog.common.errors import MissingExtraError
@@ -13,9 +16,9 @@ from balog.singer.batch.dialects import BatchError
 
 BLOCK_BYTES = 1 << 20
 _MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"PAR1": "parquet"}
+_SKIPPABLE = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")  # a zstd frame without data, with which pzstd begins
 _FREE_BYTES = 64 << 20
-# The output of one call is limited only by its input: a zstd block of 4 bytes may decompress to 128 KiB.
-_ZSTD_PIECE = 1024
+_PIECE_BYTES = 1 << 16
 _ZSTD_WINDOW = 128 << 20
 
 
@@ -43,30 +46,26 @@ class _Counted(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def read(self, size: int = -1) -> bytes:
-        if self._begun:
-            size = len(self._begun) if size < 0 else size
-            data, self._begun = self._begun[:size], self._begun[size:]
-        else:
-            data = self._source.read(size)
+    def readinto(self, buffer: Any) -> int:
+        size = len(buffer)
+        data = self._begun[:size] or self._source.read(size)
+        self._begun = self._begun[size:]
         self.count += len(data)
         if self.count > self._limit:
             raise BatchError(f"has more than {self._limit} bytes")
-        return data
-
-    def readinto(self, buffer: Any) -> int:
-        data = self.read(len(buffer))
         buffer[: len(data)] = data
         return len(data)
 
 
 def seen_compression(begun: bytes) -> str:
-    """Return a file's format from its first bytes: ``gzip``, ``zstd``, ``parquet``, else ``none``."""
+    """Return a file's format from its first four bytes: ``gzip``, ``zstd``, ``parquet``, else ``none``."""
+    if _SKIPPABLE.match(begun):
+        return "zstd"
     return next((name for magic, name in _MAGIC.items() if begun.startswith(magic)), "none")
 
 
 def decompress(source: IO[bytes], declared: str | None, limits: Limits) -> Iterator[bytes]:
-    """Return a file's bytes in blocks of about 1 MiB at most.
+    """Return a file's bytes in blocks of about 1 MiB at most. All bytes before a damage are returned before its error.
 
     Args:
         source: the file.
@@ -105,44 +104,112 @@ def _plain(source: _Counted) -> Iterator[bytes]:
 
 
 def _gunzip(source: _Counted) -> Iterator[bytes]:
-    try:
-        with gzip.GzipFile(fileobj=io.BufferedReader(source, 1 << 16)) as file:
-            while block := file.read(BLOCK_BYTES):
-                yield block
-    except EOFError:
-        raise BatchError("is cut off: its gzip stream has no end") from None
-    except (gzip.BadGzipFile, zlib.error):
-        raise BatchError("is damaged: its gzip stream can't be read") from None
+    """Decompress the members of a gzip file; zeros between and after them are padding."""
+    inflate = zlib.decompressobj(31)
+    while data := source.read(_PIECE_BYTES):
+        while data:
+            if inflate.eof:
+                data = data.lstrip(b"\0")
+                if not data:
+                    break
+                inflate = zlib.decompressobj(31)
+            before = inflate.copy()
+            try:
+                block = inflate.decompress(data, BLOCK_BYTES)
+            except zlib.error:
+                yield _before_damage(before, data)
+                raise BatchError("is damaged: its gzip stream can't be read") from None
+            yield block
+            data = inflate.unused_data if inflate.eof else inflate.unconsumed_tail
+    if not inflate.eof:
+        yield _before_damage(inflate, b"")
+        raise BatchError("is cut off: its gzip stream ends early")
+
+
+def _before_damage(inflate: zlib._Decompress, data: bytes) -> bytes:
+    """Return the output before the damaged byte, which is about 1 MiB at most."""
+    output = bytearray()
+    with suppress(zlib.error):
+        for number in range(len(data)):
+            output += inflate.decompress(data[number : number + 1])
+        output += inflate.flush()
+    return bytes(output)
 
 
 def _unzstd(source: _Counted) -> Iterator[bytes]:
+    """Decompress the frames of a zstd file, block by block: a damaged block takes no block before it along."""
     zstandard = _zstandard()
     make = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW).decompressobj
-    frame: Any = None
-    rest = b""
-    while piece := rest or source.read(_ZSTD_PIECE):
-        frame, rest = frame or make(), b""
-        try:
-            block = frame.decompress(piece)
-        except zstandard.ZstdError:
-            raise BatchError("is damaged: its zstd stream can't be read") from None
-        if frame.eof:  # another frame may follow
-            frame, rest = None, frame.unused_data
-        for start in range(0, len(block), BLOCK_BYTES):
-            yield block[start : start + BLOCK_BYTES]
-    if frame is not None:
-        raise BatchError("is cut off: its zstd stream has no end")
+    file = io.BufferedReader(source, _PIECE_BYTES)
+    while magic := file.read(4):
+        frame = make()
+        for piece in chain([magic], _skippable_frame(file) if _SKIPPABLE.match(magic) else _frame(file)):
+            try:
+                block = frame.decompress(piece)
+            except zstandard.ZstdError:
+                raise BatchError("is damaged: its zstd stream can't be read") from None
+            yield block
+        if not frame.eof:
+            raise BatchError("is cut off: its zstd stream ends early")
+
+
+def _skippable_frame(file: IO[bytes]) -> Iterator[bytes]:
+    """Yield a frame without data after its magic number, in pieces (RFC 8878, 3.1.2)."""
+    yield (head := file.read(4))
+    size = int.from_bytes(head, "little")
+    while size and (piece := file.read(min(size, BLOCK_BYTES))):
+        size -= len(piece)
+        yield piece
+
+
+def _frame(file: IO[bytes]) -> Iterator[bytes]:
+    """Yield a frame after its magic number: header, blocks of at most 128 KiB decompressed, checksum (3.1.1)."""
+    head = file.read(1)
+    flags = int.from_bytes(head, "little")
+    is_single = flags >> 5 & 1
+    yield head + file.read(1 - is_single + (0, 1, 2, 4)[flags & 3] + (is_single, 2, 4, 8)[flags >> 6])
+    is_last = False
+    while not is_last and (head := file.read(3)):
+        number = int.from_bytes(head, "little")
+        is_last = bool(number & 1)
+        yield head + file.read(1 if number >> 1 & 3 == 1 else number >> 3)
+    if flags & 4:
+        yield file.read(4)
 
 
 def _bounded(blocks: Iterator[bytes], source: _Counted, limits: Limits) -> Iterator[bytes]:
     total = 0
     for block in blocks:
+        if not block:
+            continue
         total += len(block)
         if total > limits.decompressed:
             raise BatchError(f"holds more than {limits.decompressed} bytes when it is decompressed")
         if total > _FREE_BYTES and total > source.count * limits.ratio:
             raise BatchError(f"is more than {limits.ratio:g} times as large when it is decompressed")
         yield block
+
+
+class BlocksFile(io.RawIOBase):
+    """Blocks of bytes as a file; an error of theirs comes after the last byte before it."""
+
+    def __init__(self, blocks: Iterator[bytes]) -> None:
+        self._blocks, self._rest = blocks, memoryview(b"")
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Read the next bytes; return their number, 0 at the end."""
+        while not self._rest:
+            block = next(self._blocks, None)
+            if block is None:
+                return 0
+            self._rest = memoryview(block)
+        size = min(len(buffer), len(self._rest))
+        buffer[:size], self._rest = self._rest[:size], self._rest[size:]
+        return size
 
 
 def compress(file: IO[bytes], compression: str) -> IO[bytes]:
@@ -162,5 +229,5 @@ def _zstandard() -> Any:
     try:
         import zstandard
     except ImportError:
-        raise MissingExtraError("a BATCH compressed with zstd", "store") from None
+        raise MissingExtraError("a file compressed with zstd", "store") from None
     return zstandard

@@ -15,7 +15,7 @@ from itertools import zip_longest
 from typing import IO, Any
 
 from balog.common.errors import MissingExtraError
-from balog.singer.batch.compression import BLOCK_BYTES, Limits, decompress
+from balog.singer.batch.compression import BLOCK_BYTES, BlocksFile, Limits, decompress
 from balog.singer.batch.dialects import BatchError
 from balog.tap.errors import SourceError
 from balog.tap.records.plain import decode_json
@@ -98,7 +98,7 @@ def read_rows(file: IO[bytes], name: str, options: ReadOptions) -> Iterator[tupl
     if reader is None:
         raise SourceError(f"{name}: its format is unknown; set format to one of {', '.join(FORMATS)}")
     try:
-        blocks = _Blocks(decompress(file, None, Limits(decompressed=options.max_bytes)))
+        blocks = BlocksFile(decompress(file, None, Limits(decompressed=options.max_bytes)))
         yield from enumerate(reader(io.BufferedReader(blocks, BLOCK_BYTES), name, options), 1)
     except BatchError as error:
         raise SourceError(f"{name}: {error}") from None
@@ -112,26 +112,6 @@ def _check_sizes(infos: list[zipfile.ZipInfo], name: str, limits: Limits) -> Non
     size, packed = sum(info.file_size for info in infos), sum(info.compress_size for info in infos)
     if size > limits.decompressed or (size > BLOCK_BYTES * 64 and size > limits.ratio * packed):
         raise SourceError(f"{name}: would be {size} bytes, {size // max(packed, 1)} times as large; set max_bytes")
-
-
-class _Blocks(io.RawIOBase):
-    """Blocks of bytes as a file."""
-
-    def __init__(self, blocks: Iterator[bytes]) -> None:
-        self._blocks, self._rest = blocks, memoryview(b"")
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        while not self._rest:
-            block = next(self._blocks, None)
-            if block is None:
-                return 0
-            self._rest = memoryview(block)
-        size = min(len(buffer), len(self._rest))
-        buffer[:size], self._rest = self._rest[:size], self._rest[size:]
-        return size
 
 
 @contextmanager

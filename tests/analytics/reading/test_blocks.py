@@ -1,6 +1,4 @@
-import contextlib
 import gzip
-import io
 import os
 import random
 import tracemalloc
@@ -10,20 +8,9 @@ from pathlib import Path
 
 import pytest
 import zstandard
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from balog.analytics.reading import blocks
-from balog.analytics.reading.blocks import (
-    BadLine,
-    Block,
-    Damage,
-    DamagedError,
-    decompress,
-    new_buffer,
-    packing,
-    read_blocks,
-)
+from balog.analytics.reading.blocks import BadLine, Block, Damage, new_buffer, read_blocks
 from balog.analytics.reading.tasks import Slice
 from balog.event import MAX_EVENT_BYTES
 
@@ -41,13 +28,6 @@ def joined(parts: list[Block | BadLine | Damage]) -> bytes:
 
 
 TEXT = b"".join(b'{"n":%d}\n' % number for number in range(5000))
-
-
-@settings(max_examples=100, deadline=None)
-@given(st.sampled_from([b"\x1f\x8b\x08\x00", b"\x28\xb5\x2f\xfd"]), st.binary(max_size=200))
-def test_garbage_that_begins_like_something_packed_is_damage(magic: bytes, garbage: bytes) -> None:
-    with contextlib.suppress(DamagedError):
-        list(decompress(io.BytesIO(magic + garbage), packing(magic)))
 
 
 def test_several_gzip_members_and_zeros_behind_them_are_one_file(tmp_path: Path) -> None:
@@ -141,7 +121,7 @@ def test_a_corrupt_zstd_frame_loses_nothing_before_it(tmp_path: Path) -> None:
     *good, damage = read(tmp_path / "a.zst", zstd(TEXT) + bytes(second))
     assert isinstance(damage, Damage)
     assert (joined(good) + damage.tail).startswith(TEXT)
-    assert "damaged zstd" in damage.reason
+    assert damage.reason == "is damaged: its zstd stream can't be read"
 
 
 def test_a_zstd_bomb_takes_little_memory(tmp_path: Path) -> None:
