@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from balog.singer.replication_values import bookmark_of, is_after, seconds_between
+from balog.singer.bookmarks import bookmark_of, is_after, seconds_between
 
 SLOW_SECONDS = 60.0
 """Runs that are shorter have no bookmark that advances too slowly: their data may end there."""

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from balog.singer.replication_values import bookmark_of, is_after, middle_of, seconds_between
+from balog.singer.bookmarks import bookmark_of, is_after, middle_of, seconds_between
 
 times = st.datetimes(datetime(1990, 1, 1), datetime(2100, 1, 1)).map(lambda when: when.replace(tzinfo=timezone.utc))
 zones = st.sampled_from([timezone.utc, timezone(timedelta(hours=5, minutes=30)), timezone(timedelta(hours=-7))])

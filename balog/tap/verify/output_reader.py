@@ -11,8 +11,8 @@ import msgspec
 from msgspec import Struct
 
 from balog.singer import parse_log
+from balog.singer.bookmarks import bookmark_of
 from balog.singer.messages import to_event
-from balog.singer.replication_values import bookmark_of
 from balog.tap.json_schema.keywords import is_names
 from balog.tap.verify.leaks import Leaks
 from balog.tap.verify.logs import Logs

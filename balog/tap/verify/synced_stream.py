@@ -12,7 +12,7 @@ import msgspec
 from balog.common.errors import MissingExtraError
 from balog.registry.json_schema import JsonValidator
 from balog.registry.schema import InvalidSchemaError
-from balog.singer.replication_values import is_after, is_naive
+from balog.singer.bookmarks import is_after, is_naive
 
 _DRAFT_4 = "http://json-schema.org/draft-04/schema#"
 _MAX_FAULTS = 50

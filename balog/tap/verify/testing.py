@@ -19,9 +19,9 @@ import warnings
 
 import pytest
 
-from balog.tap.verify.options import Options
 from balog.tap.verify.report import VerifyReport
 from balog.tap.verify.rules import CHECKS
+from balog.tap.verify.runs import Options
 
 __all__ = ["TapPractices", "TapWarning"]
 

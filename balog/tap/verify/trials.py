@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from balog.singer.replication_values import is_after, middle_of
+from balog.singer.bookmarks import is_after, middle_of
 from balog.tap.verify.catalogs import (
     DiscoveryOutput,
     Document,
@@ -23,10 +23,8 @@ from balog.tap.verify.catalogs import (
     spare_property,
 )
 from balog.tap.verify.leaks import Leaks
-from balog.tap.verify.options import Options
 from balog.tap.verify.output_reader import KnownStreams, StateLine
-from balog.tap.verify.runner import Runner, made_once
-from balog.tap.verify.runs import CommandRun, Skip, SyncRun, TapRun
+from balog.tap.verify.runs import CommandRun, Options, Runner, Skip, SyncRun, TapRun, made_once
 from balog.tap.verify.tap_command import TapCommand, parse_command, read_json
 
 _FIRST = "sync"

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from balog.common.errors import ConfigError
-from balog.tap.verify.options import Options
 from balog.tap.verify.report import VerifyReport, write_report
 from balog.tap.verify.results import GROUPS, RuleResult
 from balog.tap.verify.rules import CHECKS, Check
+from balog.tap.verify.runs import Options
 from balog.tap.verify.trials import Trials
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from balog.singer.replication_values import bookmark_of, is_after
+from balog.singer.bookmarks import bookmark_of, is_after
 from balog.tap.verify.catalogs import id_of, replication_key_of
 from balog.tap.verify.output_reader import StateLine
 from balog.tap.verify.rules.registration import RuleSource, Violation, check

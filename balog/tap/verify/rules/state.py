@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from balog.singer.replication_values import is_after, is_naive, mentions, seconds_between
+from balog.singer.bookmarks import is_after, is_naive, mentions, seconds_between
 from balog.tap.verify.catalogs import id_of
 from balog.tap.verify.output_reader import OutputReader
 from balog.tap.verify.rules.registration import RuleSource, Violation, check, check_each
