@@ -38,35 +38,45 @@ def attempt(write: Callable[[Sequence[Delivery]], None], batch: Sequence[Deliver
     That takes at most twice as many writes as the batch has events. An exception other than ``SinkError`` is a bug in
     the sink and counts as a refusal for good.
     """
-    taken, unnamed = 0, 0
-    dead: dict[int, str] = {}
+    unnamed = 0
     error: SinkError | None = None
-    parts = [list(range(len(batch)))] if batch else []
+    parts: list[Sequence[Delivery]] = [batch] if batch else []
     while parts:
         part = parts.pop()
         try:
-            write(batch if len(part) == len(batch) else [batch[index] for index in part])
+            write(part)
         except (Exception, SystemExit) as raised:  # which would end the thread and nothing else
             error = _checked(as_sink_error(raised), len(part))
         else:
-            taken += len(part)
+            if part is batch:
+                return AttemptOutcome(len(batch), {}, [], None)
+            for delivery in part:
+                delivery.accept()
             continue
-        rejected = {part[n]: redact_error(why) for n, why in error.rejected.items()}
-        chosen = range(len(part)) if error.remaining is None else sorted(set(error.remaining))
-        rest = [part[n] for n in chosen if part[n] not in rejected]
-        dead.update(rejected)
-        settled = len(part) - len(rejected) - len(rest)
-        unnamed += min(error.unnamed, settled)
-        taken += settled - min(error.unnamed, settled)
+        for index, why in error.rejected.items():
+            part[index].refuse(why)
+        remaining = range(len(part)) if error.remaining is None else set(error.remaining)
+        for index, delivery in enumerate(part):
+            if delivery.refusal is None and index not in remaining:
+                delivery.accept()
+        unnamed += min(error.unnamed, sum(delivery.refusal == "" for delivery in part))
+        rest = [delivery for delivery in part if delivery.refusal is None]
         if error.retryable and rest:
-            left = rest + [index for part in reversed(parts) for index in part]
-            return AttemptOutcome(taken, dead, sorted(left), error, unnamed)
+            break
         if len(rest) == 1:
-            dead[rest[0]] = str(error)
+            rest[0].refuse(str(error))
         elif rest:
             middle = len(rest) // 2
             parts += [rest[middle:], rest[:middle]]  # the first half is tried first
-    return AttemptOutcome(taken, dead, [], error, unnamed)
+    so_far = outcome_so_far(batch)
+    return so_far._replace(taken=so_far.taken - unnamed, error=error, unnamed=unnamed)
+
+
+def outcome_so_far(batch: Sequence[Delivery]) -> AttemptOutcome:
+    """Return what is known of a batch while an attempt is under way, in another thread also."""
+    refusals = [delivery.refusal for delivery in batch]
+    dead = {index: why for index, why in enumerate(refusals) if why}
+    return AttemptOutcome(refusals.count(""), dead, [n for n, why in enumerate(refusals) if why is None], None)
 
 
 def as_sink_error(error: BaseException) -> SinkError:

@@ -262,7 +262,7 @@ class SpoolReplay:
         while any(worker.is_running for worker in self._workers):
             time.sleep(_STEP)
             now = time.monotonic()
-            sent = sum(stats.delivered + stats.dead for stats in (worker.stats() for worker in self._workers))
+            sent = sum(worker.queue.answered() for worker in self._workers)
             if sent != done:
                 done, done_at = sent, now
             if should_stop() or now - done_at >= IDLE_SECONDS:

@@ -34,13 +34,13 @@ class InFlightBatch(NamedTuple):
         entries: the events that the sink has neither taken nor refused for good.
         bytes: the batch's share of the queue's memory; 0 if it is on disk.
         on_disk: its place on disk; None while it is only in memory.
-        deliveries: its decoded events, if it came from disk.
+        deliveries: what the sink gets of the entries.
     """
 
     entries: list[Entry]
+    deliveries: Sequence[Delivery]
     bytes: int = 0
     on_disk: SpoolRange | None = None
-    deliveries: Sequence[Delivery] = ()
 
 
 class EventQueue:
@@ -147,6 +147,12 @@ class EventQueue:
                 dead_letters=str(spool.dead.folder) if spool is not None and spool.dead.has_any else "",
             )
 
+    def answered(self) -> int:
+        """Count the events that the sink has accepted or refused, those of the batch in flight too."""
+        with self.lock:
+            deliveries = self.batch.deliveries if self.batch is not None else ()
+            return self._delivered + self._dead + sum(delivery.refusal is not None for delivery in deliveries)
+
     # Into memory
 
     def append(self, number: int, body: bytes) -> bool:
@@ -231,7 +237,8 @@ class EventQueue:
                 size += entry
                 entries.append(self.entries.popleft())
             self._bytes -= size
-            self.batch = InFlightBatch(entries, size) if entries else None
+            deliveries = [Delivery(None, body) for _, body in entries]
+            self.batch = InFlightBatch(entries, deliveries, size) if entries else None
             return self.batch
 
     def take_spooled(self, batch: InFlightBatch | None, damaged: int) -> None:
@@ -273,7 +280,8 @@ class EventQueue:
             left = [batch.entries[index] for index in outcome.left]
             size = sum(len(body) + ENTRY_BYTES for _, body in left) if batch.bytes else 0
             self._memory -= batch.bytes - size
-            self.batch = batch._replace(entries=left, bytes=size) if left else None
+            deliveries = [batch.deliveries[index] for index in outcome.left]
+            self.batch = batch._replace(entries=left, deliveries=deliveries, bytes=size) if left else None
             self.progress += 1
             self.changed.notify_all()
             return True

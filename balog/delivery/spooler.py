@@ -163,7 +163,7 @@ class Spooler:
         batch = None
         if deliveries:
             on_disk = SpoolRange(segment, end, len(bodies))
-            batch = InFlightBatch([(0, body) for _, body in deliveries], 0, on_disk, deliveries)
+            batch = InFlightBatch([(0, delivery.body) for delivery in deliveries], deliveries, 0, on_disk)
         with queue.lock:
             if not is_kept:
                 queue.drop(len(damaged))
@@ -196,8 +196,13 @@ class Spooler:
             if not outcome.left:
                 self.spool.advance(*on_disk)
             else:
+                bodies = [batch.entries[index][1] for index in outcome.left]
+                done = len(batch.entries) - len(bodies)
+                if outcome.left[0] == done and on_disk.events == len(batch.entries):  # the rest is in one piece
+                    queue.move_batch(on_disk._replace(events=len(bodies)))
+                    self.spool.advance(on_disk.segment, on_disk.end - sum(map(len, bodies)) - len(bodies), done)
+                    return are_dead_kept
                 with suppress(OSError):
-                    bodies = [batch.entries[index][1] for index in outcome.left]
                     segment = self.spool.put_first(bodies, after=on_disk.segment)
                     if segment is not None:
                         queue.move_batch(SpoolRange(segment, segment.size, len(bodies)))

@@ -16,7 +16,7 @@ import msgspec
 
 from balog.common.backoff import BackoffSequence
 from balog.common.errors import ConfigError
-from balog.delivery.attempt import NEVER, AttemptOutcome, SinkConnection, SinkHealth, reason_of
+from balog.delivery.attempt import NEVER, AttemptOutcome, SinkConnection, SinkHealth, outcome_so_far, reason_of
 from balog.delivery.event_queue import NO_EVENT, EventQueue, InFlightBatch
 from balog.delivery.notices import ThrottledNotices
 from balog.delivery.spool import SinkSpool
@@ -195,7 +195,7 @@ class SinkWorker:
         """Attempt to deliver a batch until the sink has taken or refused it. Return False when time is up."""
         queue, spooler = self.queue, self._spooler
         delays: BackoffSequence | None = None
-        deliveries = batch.deliveries or [Delivery(None, body) for _, body in batch.entries]
+        deliveries = batch.deliveries
         while True:
             outcome = self._connection.deliver(deliveries)
             self._health.note(outcome, self._refused)
@@ -252,10 +252,12 @@ class SinkWorker:
             return False
 
     def _end(self) -> None:
-        """Stop for good. Events that are left go to the spool, or are lost."""
+        """Stop for good. Events that the sink has not settled go to the spool, or are lost."""
         queue, spooler = self.queue, self._spooler
         has_disk = queue.disk.acquire(timeout=DISK_SECONDS)  # a disk may hang, too
         try:
+            if has_disk and (batch := queue.batch) is not None:
+                self._settle(outcome_so_far(batch.deliveries))
             if has_disk and spooler is not None:
                 for _ in range(2):  # the second time for events that arrived during the first
                     if queue.first_in_memory() != NO_EVENT:

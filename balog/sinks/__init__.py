@@ -5,11 +5,21 @@
 
 from typing import TYPE_CHECKING
 
-from balog.sinks.base import Batching, Delivery, Retrying, Sink, SinkConfig, SinkError, SinkOptions
+from balog.sinks.base import Batching, Delivery, Retrying, Sink, SinkConfig, SinkError, SinkOptions, send_each
 
 if TYPE_CHECKING:
     from balog.sinks.base import SinkConfig as AnySinkConfig
 else:
     from balog.sinks.base import AnySinkConfig
 
-__all__ = ["AnySinkConfig", "Batching", "Delivery", "Retrying", "Sink", "SinkConfig", "SinkError", "SinkOptions"]
+__all__ = [
+    "AnySinkConfig",
+    "Batching",
+    "Delivery",
+    "Retrying",
+    "Sink",
+    "SinkConfig",
+    "SinkError",
+    "SinkOptions",
+    "send_each",
+]

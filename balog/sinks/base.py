@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Protocol
 
 from msgspec import Meta, Struct
 
 from balog.common.backoff import Backoff
 from balog.common.config.tagged_config import TaggedConfig
-from balog.common.errors import BalogError
+from balog.common.errors import BalogError, redact_error
 from balog.common.errors import SinkError as SinkError
 from balog.common.plugins import PluginRegistry, load, package_of
 from balog.event import Event, decode_own
@@ -21,13 +21,17 @@ class Delivery:
 
     Args:
         event: None if this process encoded ``body``: it is decoded when it is first asked for.
+
+    Attributes:
+        refusal: why the server has refused the event for good; "" if it has accepted it, None while that is open.
     """
 
-    __slots__ = ("_event", "body")
+    __slots__ = ("_event", "body", "refusal")
 
     def __init__(self, event: Event | None, body: bytes) -> None:
         self._event = event
         self.body = body
+        self.refusal: str | None = None
 
     @property
     def event(self) -> Event:
@@ -35,6 +39,14 @@ class Delivery:
         if self._event is None:
             self._event = decode_own(self.body)
         return self._event
+
+    def accept(self) -> None:
+        """Note that the server has the event, for an end between two requests of a batch."""
+        self.refusal = ""
+
+    def refuse(self, reason: str) -> None:
+        """Note that the server has refused the event for good; see ``accept``."""
+        self.refusal = redact_error(reason) or "refused"
 
     def __iter__(self) -> Iterator[Any]:
         return iter((self.event, self.body))
@@ -88,6 +100,30 @@ class RequestErrors:
             remaining=sorted(self.remaining),
             unnamed=sum(count for count, _ in self._unnamed),
         )
+
+
+def send_each(batch: Sequence[Delivery], send: Callable[[Delivery], None]) -> None:
+    """Send each event of a batch in a request of its own.
+
+    Args:
+        send: sends one event. A retryable error ends the batch, another one rejects the event.
+
+    Raises:
+        SinkError: some events were not taken.
+    """
+    errors = RequestErrors()
+    for index, delivery in enumerate(batch):
+        try:
+            send(delivery)
+        except SinkError as error:
+            if error.retryable:
+                errors.keep(range(index, len(batch)), error)
+                break
+            errors.reject({index: str(error)})
+            delivery.refuse(str(error))
+        else:
+            delivery.accept()
+    errors.finish()
 
 
 class Batching(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):

@@ -179,12 +179,17 @@ class DatadogSink:
         measured: set[int] = set()
         if "metrics" in self._send:
             measured = self._write_metrics(batch, when, errors, taken)
+        logged: list[int] = []
         if "logs" in self._send and self._logs is not None:
-            items = [
-                log_item(index, event, self._service(event), self._tags, when)
+            logged = [
+                index
                 for index, (event, _) in enumerate(batch)
                 if (index not in measured or event.cls_type == "run") and self._partial.lacks(_LOGS, event)
             ]
+        for index in set[int]().union(*taken.values()).difference(logged, errors.remaining):
+            batch[index].accept()
+        if self._logs is not None and logged:
+            items = [log_item(n, batch[n].event, self._service(batch[n].event), self._tags, when) for n in logged]
             taken[_LOGS] = self._post(self._logs, _LOGS, items, _Form(b"[", b"]", _MAX_LOGS_BODY, _MAX_LOGS), errors)
         self._partial.settle(batch, taken, errors.remaining)
         errors.finish()

@@ -161,7 +161,11 @@ class PagerDutySink(HttpSink):
                     errors.keep((index for later in calls[number:] for index in later.indexes), error)
                     break
                 errors.reject(dict.fromkeys(call.indexes, str(error)))
+                for index in call.indexes:
+                    batch[index].refuse(str(error))
             else:
+                for index in call.indexes:
+                    batch[index].accept()
                 if call.alert is not None:
                     self._latest.record(call.alert)
         errors.finish()

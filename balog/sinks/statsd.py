@@ -118,10 +118,14 @@ class StatsdSink:
         if rejected:
             lines = [item for item in lines if item[0] not in rejected]
         sent, failure = 0, None
+        is_one = sum([len(line) for _, line in lines]) + len(lines) <= _MAX_DATAGRAM
         try:
-            for datagram in split(lines, lambda item: len(item[1]), _MAX_DATAGRAM):
+            for datagram in [lines] if is_one else split(lines, lambda item: len(item[1]), _MAX_DATAGRAM):
                 self._send(b"\n".join([line for _, line in datagram]))
                 sent += len(datagram)
+                if not is_one:
+                    for index, _ in datagram:
+                        batch[index].accept()
         except OSError as error:
             self._addresses, failure = [], SinkError(self._reason(error))
         if rejected or failure is not None:

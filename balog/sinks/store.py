@@ -203,7 +203,8 @@ class StoreSink:
                 except OSError as error:
                     left = sorted(index for of_day in days.values() for index in of_day)
                     raise SinkError(self._reason(error), remaining=left) from error
-                del days[day]
+                for index in days.pop(day):
+                    batch[index].accept()
 
     def _append(self, day: str, deliveries: list[Delivery]) -> None:
         part = self._parts.pop(day, None) or self._begin(day)

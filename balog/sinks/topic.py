@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from balog.topics import Topic, Topics
 
 
+_SQS_ENTRIES = 10
+"""Messages that one request to SQS carries at most."""
+
 _Expression = Annotated[str, Meta(min_length=1)]
 
 
@@ -80,7 +83,8 @@ class TopicSinkConfig(SinkOptions, tag_field="type", tag="topic", forbid_unknown
         key_of = key_reader(self.key, "key")
         topics = open_topics(self.url)
         base_url = self.url.partition("?")[0]
-        return TopicSink(f"topic {self.topic} ({base_url})", topics, topics.topic(self.topic), key_of)
+        part = _SQS_ENTRIES if base_url.startswith("sqs:") else None
+        return TopicSink(f"topic {self.topic} ({base_url})", topics, topics.topic(self.topic), key_of, part)
 
 
 class TopicSink:
@@ -90,13 +94,17 @@ class TopicSink:
         name: the topic as its errors name it.
         topics: the backend of ``topic``.
         key_of: returns the key of an event's message.
+        part: how many events one request carries; None for all.
     """
 
-    def __init__(self, name: str, topics: Topics, topic: Topic, key_of: Callable[[Event], str | None]) -> None:
+    def __init__(
+        self, name: str, topics: Topics, topic: Topic, key_of: Callable[[Event], str | None], part: int | None = None
+    ) -> None:
         self._prefix = f"{name}: "  # the line of an error names the sink anyway
         self._topics = topics
         self._topic = topic
         self._key_of = key_of
+        self._part = part
 
     def open(self) -> None:
         """Do nothing: the first publish creates the topic."""
@@ -122,12 +130,16 @@ class TopicSink:
         """Publish a batch: atomically on local disk; elsewhere, events that were stored may come again."""
         from balog.topics import Message
 
-        messages = [Message(event.header.id, body, self._key_of(event)) for event, body in batch]
-        try:
-            self._topic.publish(messages)
-        except TopicError as error:
-            # A missing permission or a damaged file can be corrected, so the events are kept.
-            raise SinkError(self._reason(error), retryable=not isinstance(error, MessageError)) from error
+        for begin in range(0, len(batch), self._part or len(batch) or 1):
+            part = batch[begin:][: self._part]
+            try:
+                self._topic.publish([Message(event.header.id, body, self._key_of(event)) for event, body in part])
+            except TopicError as error:
+                # A missing permission or a damaged file can be corrected, so the events are kept.
+                reason, is_kept = self._reason(error), not isinstance(error, MessageError)
+                raise SinkError(reason, retryable=is_kept, remaining=range(begin, len(batch))) from error
+            for delivery in part:
+                delivery.accept()
 
     def _reason(self, error: TopicError) -> str:
         return str(error).removeprefix(self._prefix)

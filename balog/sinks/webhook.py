@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from balog.common.http import CaFile, HttpClient, Timeout, Url
 from balog.common.secrets import Secret
-from balog.sinks.base import Delivery, RequestErrors, SinkError, SinkGuarantee, SinkOptions
+from balog.sinks.base import Delivery, SinkGuarantee, SinkOptions, send_each
 from balog.sinks.http_sink import Headers, HttpSink, reveal_headers
 from balog.sinks.signing import batch_id, read_keys, sign
 
@@ -89,16 +89,7 @@ class WebhookSink(HttpSink):
             name = batch_id([event.header.id for event, _ in batch])
             self._post(name, b"[" + b",".join(body for _, body in batch) + b"]")
             return
-        errors = RequestErrors()
-        for at, (event, body) in enumerate(batch):
-            try:
-                self._post(event.header.id, body)
-            except SinkError as error:
-                if error.retryable:
-                    errors.keep(range(at, len(batch)), error)
-                    break
-                errors.reject({at: str(error)})
-        errors.finish()
+        send_each(batch, lambda delivery: self._post(delivery.event.header.id, delivery.body))
 
     def _post(self, name: str, body: bytes) -> None:
         self._client.post("", body, headers=sign(name, body, self._keys))

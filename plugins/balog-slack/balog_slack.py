@@ -103,6 +103,9 @@ class SlackSink:
                     # Slack does not name the event to blame. The remaining ones come again in smaller batches.
                     raise error.of_batch(rejected, range(start, len(batch))) from None
                 rejected[start] = str(error)
+            else:
+                for delivery in batch[start:][: len(lines) or 1]:
+                    delivery.accept()
             start += max(1, len(lines))
         if rejected:
             raise SinkError(next(iter(rejected.values())), retryable=False, rejected=rejected, remaining=())

@@ -130,6 +130,8 @@ class YTsaurusSink:
         for name, rows in self._by_table(batch, rejected).items():
             try:
                 self._insert(name, list(rows.values()))
+                for number in rows:
+                    batch[number].accept()
             except SinkError as error:
                 again += rows
                 failure = error

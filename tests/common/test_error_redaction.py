@@ -16,6 +16,7 @@ from balog.consumers import Consumer, ConsumerHub, Engine, Halt, Reject
 from balog.delivery.attempt import attempt
 from balog.delivery.notices import ThrottledNotices
 from balog.event import Event, encode
+from balog.sinks import Delivery
 from balog.topics import Message, Topics, open_topics
 from balog.topics.local import LocalTopics
 from balog.topics.memory import MemoryTopics
@@ -113,7 +114,7 @@ def test_the_error_of_a_sink_has_no_secrets() -> None:
 
     lines: list[str] = []
     for write in (refuse, fail):
-        outcome = attempt(write, [Event.new("a", {}) for _ in range(3)])  # type: ignore[misc]
+        outcome = attempt(write, [Delivery(Event.new("a", {}), b"") for _ in range(3)])
         assert len(outcome.dead) == 3
         for reason in outcome.dead.values():
             assert_redacted(reason)

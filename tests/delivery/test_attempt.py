@@ -11,14 +11,18 @@ from balog.delivery.attempt import AttemptOutcome, attempt
 from balog.event import Event, encode
 from balog.sinks import Delivery, SinkError
 
-BATCH = [Delivery(event, encode(event)) for event in (Event.new("a", {"cls_type": "x", "n": n}) for n in range(4))]
+EVENTS = [Event.new("a", {"cls_type": "x", "n": n}) for n in range(4)]
+
+
+def new_batch() -> list[Delivery]:
+    return [Delivery(event, encode(event)) for event in EVENTS]
 
 
 def attempt_that_raises(error: BaseException) -> AttemptOutcome:
     def write(batch: Sequence[Delivery]) -> None:
         raise error
 
-    return attempt(write, BATCH)
+    return attempt(write, new_batch())
 
 
 @pytest.mark.parametrize("raised", [ValueError("no"), SystemExit("no")])
@@ -67,7 +71,7 @@ def test_indexes_may_come_from_an_iterator() -> None:
         remaining: Any = iter([1, 3])
         raise SinkError("no", remaining=remaining)
 
-    outcome = attempt(write, BATCH)
+    outcome = attempt(write, new_batch())
     assert (outcome.taken, outcome.left) == (2, [1, 3])
 
 
@@ -117,7 +121,7 @@ def test_each_event_is_accounted_for_once_whatever_the_sink_names(answers: list[
             proven += len(set(range(len(batch))) - set(remaining) - set(rejected))
         raise SinkError("no", retryable=retryable, rejected=rejected, remaining=remaining, unnamed=unnamed)
 
-    outcome = attempt(write, BATCH)
-    assert outcome.taken + outcome.unnamed + len(outcome.dead) + len(outcome.left) == len(BATCH)
+    outcome = attempt(write, new_batch())
+    assert outcome.taken + outcome.unnamed + len(outcome.dead) + len(outcome.left) == len(EVENTS)
     assert outcome.taken <= proven
     assert not set(outcome.dead) & set(outcome.left)

@@ -12,7 +12,7 @@ from msgspec import Meta
 from balog.event import Event
 from balog.event.payload import AlertPayload
 from balog.sinks.alerts.alert_text import DEFAULT_TEXT, DEFAULT_TITLE, AlertTemplate, Template, read_alert
-from balog.sinks.base import Delivery, RequestErrors, SinkError, SinkOptions
+from balog.sinks.base import Delivery, SinkOptions, send_each
 
 MAX_SERIES = 100_000
 """Series whose last change is remembered."""
@@ -97,21 +97,14 @@ class AlertSink:
 
     def write(self, batch: Sequence[Delivery]) -> None:
         """Send the alerts of a batch. Repeats and older changes of a series are dropped."""
-        errors = RequestErrors()
-        for index, (event, _) in enumerate(batch):
-            alert = read_alert(event) if self._options.takes(event) else None
-            if alert is None or not self._latest.is_new(alert):
-                continue
-            try:
-                self.send(alert, event)
-            except SinkError as error:
-                if error.retryable:
-                    errors.keep(range(index, len(batch)), error)
-                    break
-                errors.reject({index: str(error)})
-            else:
-                self._latest.record(alert)
-        errors.finish()
+        send_each(batch, self._send_if_new)
+
+    def _send_if_new(self, delivery: Delivery) -> None:
+        event = delivery.event
+        alert = read_alert(event) if self._options.takes(event) else None
+        if alert is not None and self._latest.is_new(alert):
+            self.send(alert, event)
+            self._latest.record(alert)
 
     def send(self, alert: AlertPayload, event: Event) -> None:
         """Send one alert.

@@ -209,6 +209,8 @@ class ClickHouseSink(HttpSink):
                     taken.append(number)
             if rows:
                 self._insert(name, rows, taken, rejected)
+                for number in taken:
+                    batch[number].accept()
             left[:] = later
 
     def _insert(self, name: str, rows: Sequence[bytes], numbers: Sequence[int], rejected: dict[int, str]) -> None:
