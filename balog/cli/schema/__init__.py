@@ -11,8 +11,7 @@ from typing import IO
 import click
 import msgspec
 
-from balog.cli.schema.comparison import check, mode_option, schema_of
-from balog.cli.schema.validation import validate
+from balog.cli.schema.comparison import check, mode_option, schema_of, validate
 from balog.cli.shared import options
 from balog.cli.shared.output import print_table, reporter
 from balog.common.errors import ConfigError, EventError

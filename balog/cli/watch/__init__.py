@@ -31,7 +31,9 @@ class _WatchCommands(options.CommandGroup):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f"balog.cli.watch.{cmd_name}").command
+        is_operator = cmd_name in ("silence", "acknowledge", "status")
+        module = importlib.import_module(f"balog.cli.watch.{'operators' if is_operator else cmd_name}")
+        command: click.Command = getattr(module, cmd_name if is_operator else "command")
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -9,8 +9,7 @@ import click
 
 from balog.cli.shared.output import reporter
 from balog.cli.shared.spark import SparkPlace
-from balog.cli.watch.backtest import HistoryPlace
-from balog.cli.watch.tables import stored_rows
+from balog.cli.watch.backtest import HistoryPlace, stored_rows
 from balog.common.errors import BalogError
 from balog.common.text import counted
 from balog.watch.history.backtest import EventSelection
