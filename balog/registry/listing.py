@@ -41,22 +41,15 @@ class ListedVersion:
     def __init__(self, store: SchemaStore, type: str, kept: StoredVersion) -> None:
         self.store, self.kept = store, kept
         self._type = type
-        self._original: Schema | None = None
-        self._bundled: Schema | None = None
+        self._schema: Schema | None = None
         self._validator: PayloadValidator | InvalidSchemaError | None = None
 
-    def original(self) -> Schema | None:
-        """Return the schema as it was registered; None if it was deleted since it was listed."""
-        if self._original is None and (source := self.store.read(self._type, self.kept)) is not None:
+    def schema(self) -> Schema | None:
+        """Return the schema; None if it was deleted since it was listed."""
+        if self._schema is None and (source := self.store.read(self._type, self.kept)) is not None:
             name = self.kept.name
-            self._original = Schema(self._type, name.version, name.form, source, name.message)
-        return self._original
-
-    def bundled(self, bundle: Callable[[], Schema]) -> Schema:
-        """Return the schema with the types that it refers to; ``bundle`` makes it at the first call."""
-        if self._bundled is None:
-            self._bundled = bundle()
-        return self._bundled
+            self._schema = Schema(self._type, name.version, name.form, source, name.message)
+        return self._schema
 
     def validator(self, compile: Callable[[], PayloadValidator]) -> PayloadValidator:
         """Return the validator. ``compile`` makes it at the first call; its InvalidSchemaError is raised at each."""

@@ -7,11 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from balog.common.errors import BalogError, ConfigError
 from balog.common.storage import StorageError, is_url
-from balog.registry.listing import UnknownTypeError, UnknownVersionError, VersionListing, quoted
+from balog.registry.listing import UnknownVersionError, VersionListing, quoted
 from balog.registry.names import check_names, major, order
 from balog.registry.schema import MAX_SCHEMA_BYTES, InvalidSchemaError, PayloadValidator, Schema
 from balog.registry.store import FolderStore, Listing, SchemaStore
@@ -90,43 +88,7 @@ class Registry:
         return {type: {version: entry.kept for version, entry in types[type].items()} for type in sorted(types)}
 
     def get(self, type: str, version: str | None = None) -> Schema:
-        """Return a version of a type, bundled with the types that it refers to.
-
-        Raises:
-            InvalidSchemaError: the schema refers to an unknown type or version.
-            UnknownTypeError, UnknownVersionError, StorageError: see ``original``.
-        """
-        version, entry = self._listing.find(type, version)
-        return entry.bundled(lambda: self.bundle(self.original(type, version)))
-
-    def bundle(self, schema: Schema) -> Schema:
-        """Return a schema bundled with the types of this registry that it refers to.
-
-        Raises:
-            InvalidSchemaError: the schema refers to an unknown type or version, or is not a JSON object.
-        """
-        if schema.form != "json" or b'"$ref"' not in schema.source:
-            return schema
-        from balog.registry.bundling import bundle
-        from balog.registry.json_schema import decode_schema
-
-        where = f"{schema.type}/{schema.version}" if schema.type else ""
-
-        def find(type: str, version: str) -> dict[str, Any]:
-            try:
-                other = self.original(type, version)
-            except (UnknownTypeError, UnknownVersionError) as error:
-                raise InvalidSchemaError(f"$ref to {type}/{version}: {error}", where) from None
-            if other.form != "json":
-                raise InvalidSchemaError(f"$ref to {type}/{version}: it is described by protobuf", where)
-            return decode_schema(other.source, f"{type}/{version}")
-
-        document = decode_schema(schema.source, where)
-        bundled = bundle(schema, document, find)
-        return schema if bundled is document else msgspec.structs.replace(schema, source=msgspec.json.encode(bundled))
-
-    def original(self, type: str, version: str | None = None) -> Schema:
-        """Return a version as it was registered.
+        """Return a version of a type, as it was registered.
 
         Args:
             version: None for the latest release, or the latest prerelease if there is no release.
@@ -136,7 +98,7 @@ class Registry:
             StorageError: the store is unreachable.
         """
         version, entry = self._listing.find(type, version)
-        if (schema := entry.original()) is None:  # deleted since it was listed
+        if (schema := entry.schema()) is None:  # deleted since it was listed
             self.refresh()
             raise UnknownVersionError(type, version, self.versions(type))
         return schema
@@ -201,7 +163,6 @@ class Registry:
             return CompatibilityReport(compatible=True, bump="none")
         from balog.registry.comparing import compare_history, compare_in_child, least_version
 
-        schema = self.bundle(schema)
         compare = compare_in_child if self.is_shared else compare_history
         verdict = compare(before, schema, mode)
         least = least_version(before, verdict)
@@ -221,7 +182,7 @@ class Registry:
         where = f"{schema.type}/{schema.version}"
         if len(schema.source) > MAX_SCHEMA_BYTES:
             raise InvalidSchemaError(f"larger than {MAX_SCHEMA_BYTES >> 20} MiB", where)
-        validator = make_validator(self.bundle(schema))
+        validator = make_validator(schema)
         if schema.form == "json":
             from balog.registry.json_schema import check_document
 
@@ -260,7 +221,7 @@ class Registry:
 
         if schema.version not in self._listing.types().get(schema.type, ()):
             return None
-        if self.original(schema.type, schema.version) != schema:
+        if self.get(schema.type, schema.version) != schema:
             raise VersionTakenError(schema)
         return CompatibilityReport(compatible=True, bump="none")
 

@@ -1,4 +1,4 @@
-"""The subschemas of a JSON Schema: finding them, copying them with changes, and following references to them."""
+"""The subschemas of a JSON Schema: finding them, and following and changing references to them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ _MAPS = frozenset({"properties", "patternProperties", "$defs", "definitions", "d
 """Keywords whose values map names to schemas."""
 
 _TYPES = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
-
-Change = Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]
 
 
 def type_of(value: Any) -> str:
@@ -36,27 +34,21 @@ def subschemas(document: Any) -> Iterator[tuple[str, dict[str, Any]]]:
             rest += ((inner, f"{path}[{number}]", True) for number, inner in enumerate(node))
 
 
-def copy_schema(schema: Any, change: Change) -> Any:
-    """Copy a schema and change each subschema, the innermost first.
-
-    Args:
-        change: takes the copy of a subschema and the original, and returns the replacement.
-    """
-    return _copy(schema, change, True)
-
-
-def _copy(node: Any, change: Change, is_schema: bool) -> Any:
+def relocate(node: Any, change: Callable[[str], str], is_schema: bool = True) -> Any:
+    """Copy a schema, or an object of schemas by name, and change each ``$ref``."""
     if isinstance(node, list):
-        return [_copy(inner, change, True) for inner in node]
+        return [relocate(inner, change) for inner in node]
     if not isinstance(node, dict):
         return node
-    if not is_schema:
-        return {name: _copy(inner, change, True) for name, inner in node.items()}
-    copied = {
-        name: inner if name in _DATA else _copy(inner, change, not (name in _MAPS and isinstance(inner, dict)))
+    copy = {
+        name: inner
+        if is_schema and name in _DATA
+        else relocate(inner, change, not (is_schema and name in _MAPS and isinstance(inner, dict)))
         for name, inner in node.items()
     }
-    return change(copied, node)
+    if is_schema and isinstance(reference := node.get("$ref"), str):
+        copy["$ref"] = change(reference)
+    return copy
 
 
 def resolve(document: Any, reference: Any) -> Any:

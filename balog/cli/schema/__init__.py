@@ -63,7 +63,7 @@ def show(registry_place: options.RegistryPlace, type: str, version: str | None) 
     if version is None and "/" in type:
         type, _, version = type.partition("/")
     with registry_place.open() as registry:
-        source = registry.original(type, version).source
+        source = registry.get(type, version).source
     click.echo(source, nl=not source.endswith(b"\n"))
 
 
@@ -158,8 +158,7 @@ def _with_least_version(registry: Registry, schema: Schema, mode: Mode) -> Schem
     if not versions:
         return msgspec.structs.replace(schema, version="1.0.0")
     history = [registry.get(schema.type, version) for version in versions]
-    new = registry.bundle(msgspec.structs.replace(schema, version=""))
-    verdict = compare_history(history, new, mode)
+    verdict = compare_history(history, msgspec.structs.replace(schema, version=""), mode)
     if verdict.bump == "none":
         return history[-1]
     return msgspec.structs.replace(schema, version=least_version(history, verdict))

@@ -85,7 +85,7 @@ def _schema(name_or_path: str, registry: Registry, type: str | None, message: st
         if path.suffix in (".json", ".proto") or name_or_path.count("/") > 1:
             raise ConfigError("no such file", name_or_path)
         return registry.get(name, version if slash else None)
-    return registry.bundle(schema_of(path, path.read_bytes(), type, None, message))
+    return schema_of(path, path.read_bytes(), type, None, message)
 
 
 def schema_of(path: Path, data: bytes, type: str | None, version: str | None, message: str) -> Schema:
@@ -157,7 +157,7 @@ def validate(
         if draft is not None:
             form: Form = "protobuf" if Path(options.name_of(draft)).suffix == ".proto" else "json"
             schema = Schema(type or "", version or "", form, draft.read(), message)
-            validator = make_validator(registry.bundle(schema), options.name_of(draft))
+            validator = make_validator(schema, options.name_of(draft))
         if validator is None and type is not None:
             registry.get(type, version)  # reports a wrong name once instead of for each line
         elif version is not None and type is None:

@@ -16,7 +16,7 @@ from balog.registry.complexity import measure_complexity
 from balog.registry.json_compiler import compile_schema
 from balog.registry.json_schema import checked_validator
 from balog.registry.reasons import json_path
-from balog.registry.subschemas import copy_schema, resolve
+from balog.registry.subschemas import relocate, resolve
 
 DEEPEST = 40
 """Levels of a payload that are compared one by one; deeper levels are compared as a whole."""
@@ -60,7 +60,7 @@ class SchemaDocument:
     def __init__(self, document: Mapping[str, Any]) -> None:
         self.root: dict[str, Any] = {name: value for name, value in document.items() if name not in ("$id", "id")}
         if isinstance(base := document.get("$id", document.get("id")), str):
-            self.root = _relocate(self.root, lambda reference: _local(reference, base))
+            self.root = relocate(self.root, lambda reference: _local(reference, base))
         measure_complexity(self.root)
         self._moved: Any = None
         self._canonical: dict[tuple[int, ...], Any] = {}
@@ -216,17 +216,6 @@ def _matcher(pattern: str) -> Callable[[Any], bool]:
     return is_valid
 
 
-def _relocate(node: Node, change: Callable[[str], str]) -> Node:
-    """Copy a schema and change each of its references."""
-
-    def relocated(schema: dict[str, Any], original: dict[str, Any]) -> dict[str, Any]:
-        if isinstance(reference := original.get("$ref"), str):
-            schema["$ref"] = change(reference)
-        return schema
-
-    return copy_schema(node, relocated)
-
-
 def _moved(node: Node, referring: list[str] | None = None) -> Node:
     """Copy a node with references into the definition where ``standalone`` puts the root. Add them to ``referring``."""
 
@@ -235,7 +224,7 @@ def _moved(node: Node, referring: list[str] | None = None) -> Node:
             referring.append(reference)
         return f"#/$defs/{_ROOT}{reference[1:]}" if reference[:1] == "#" else reference
 
-    copy = _relocate(node, move)
+    copy = relocate(node, move)
     return {name: value for name, value in copy.items() if name != "$schema"} if isinstance(copy, dict) else copy
 
 

@@ -46,7 +46,7 @@ def routes(service: ServiceContext) -> list[Route]:
     async def one(request: Request) -> Response:
         type, version = request.path_params["type"], request.path_params.get("version")
         authorize(service, request, "read", type=type)
-        schema = await run_in_threadpool(service.registry.original, type, version)
+        schema = await run_in_threadpool(service.registry.get, type, version)
         headers = {"ETag": f'"{schema.version}"', "Balog-Version": schema.version}
         if schema.message:
             headers["Balog-Message"] = schema.message
