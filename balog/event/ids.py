@@ -33,7 +33,8 @@ def check_id(text: str, path: str = "$.header.id") -> None:
         raise EventError(f"expected 1 to {MAX_ID_LENGTH} visible characters of ASCII, without spaces", path)
 
 
-def _base62(number: int, width: int) -> str:
+def base62(number: int, width: int) -> str:
+    """Return the last digits of a number; ``width`` is even."""
     digits = []
     for _ in range(width // 2):
         number, pair = divmod(number, 3844)
@@ -87,7 +88,7 @@ class _IdSource:
         return self._batch
 
     def _begin(self, millisecond: int, random: int) -> None:
-        self._stem = f"LG{_base62(millisecond * _RANDOMS + random, 18)}".encode()
+        self._stem = f"LG{base62(millisecond * _RANDOMS + random, 18)}".encode()
         self._high = 0
         self._batch = self._stem + _ENDS[0], iter(_ENDS)
         self._millisecond = millisecond

@@ -14,9 +14,9 @@ from msgspec import Raw
 
 from balog.common.errors import ConfigError
 from balog.event import Event, format_timestamp
+from balog.event.ids import base62
 from balog.filters import Expression
 
-_DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _ID_LENGTH = 24
 _TIME_LENGTH = 10
 """What an id that balog made begins with says when: ``LG`` and eight digits of milliseconds."""
@@ -94,11 +94,7 @@ class EventFilter:
         number = int.from_bytes(hashlib.sha256(old.encode() + b"\0" + self._name).digest()[:16], "big")
         is_ours = len(old) == _ID_LENGTH and old.startswith("LG") and old.isascii() and old.isalnum()
         front = old[:_TIME_LENGTH] if is_ours else "LG"
-        digits = []
-        for _ in range(_ID_LENGTH - len(front)):
-            number, digit = divmod(number, 62)
-            digits.append(_DIGITS[digit])
-        return front + "".join(digits)
+        return front + base62(number, _ID_LENGTH - len(front))[::-1]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return EventFilter, self._given

@@ -144,7 +144,7 @@ def test_more_than_14_million_in_one_millisecond_borrow_from_the_next(
     made = [first, *last_three, *borrowed, *later]
     assert made == sorted(set(made))
     assert last_three[-1].endswith("zzzz")
-    assert borrowed[0].startswith("LG" + ids._base62(1_000_001, 8))
+    assert borrowed[0].startswith("LG" + ids.base62(1_000_001, 8))
 
 
 def test_several_threads_that_run_out_together_borrow_once_each_without_a_repeat(
@@ -163,14 +163,14 @@ def test_a_signal_handler_may_make_an_id_while_its_thread_makes_one(
 ) -> None:
     inner: list[str] = []
     stop_the_clock(monkeypatch, 1_000_000)
-    base62, calls = ids._base62, count()
+    base62, calls = ids.base62, count()
 
     def interrupted(number: int, width: int) -> str:
         if next(calls) == 0:  # inside the lock
             inner.append(source.next())
         return base62(number, width)
 
-    monkeypatch.setattr(ids, "_base62", interrupted)
+    monkeypatch.setattr(ids, "base62", interrupted)
     outer = source.next()
 
     assert len({outer, *inner}) == 2
