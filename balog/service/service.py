@@ -7,8 +7,10 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from typing import Any
 
 from balog.common.errors import BalogError, MissingExtraError, complain
+from balog.common.http.addresses import Networks
 from balog.common.signals import StopSignals, signals_for_main_thread
 from balog.common.stats import StatSample
 from balog.consumers.monitoring.health import read_address
@@ -20,16 +22,15 @@ from balog.service.api.listener import open_socket, url_of
 from balog.service.api.metrics import ServiceGauges, ServiceMetrics
 from balog.service.api.tokens import Tokens
 from balog.service.control.applier import Applier
-from balog.service.control.folder import FolderControl
+from balog.service.control.folder import FolderControl, open_version_cache
 from balog.service.control.inspector import TopicInspector
-from balog.service.control.version_cache import open_version_cache
 from balog.service.document import ControlDocument
 from balog.service.intake.executor import DaemonExecutor
 from balog.service.intake.fallback import open_fallback
 from balog.service.intake.intake import EventIntake
-from balog.service.jobs import JobStatus
+from balog.service.jobs import JobStatus, Kind
 from balog.service.jobs.access import document_problems, source_problems
-from balog.service.jobs.factory import job_factory
+from balog.service.jobs.engine_job import EngineJob
 from balog.service.remote_registry import open_any_registry
 from balog.service.server import ServiceServer
 from balog.service.settings import ServiceConfig
@@ -119,7 +120,7 @@ class Service:
         return Applier(
             self.control,
             self.name,
-            make_job=job_factory(config, self.say),
+            make_job=self._make_job,
             apply=self.intake.apply,
             check=lambda document: [
                 *document_problems(document, config.document_access),
@@ -131,6 +132,21 @@ class Service:
             if config.control is not None
             else None,
         )
+
+    def _make_job(self, kind: Kind, part: Any) -> EngineJob:
+        config, networks = self.config, Networks(self.config.document_access.networks)
+        # Imported here: a service without callbacks does not need their packages.
+        if kind == "filter":
+            from balog.service.jobs.filters import FilterJob
+
+            return FilterJob(part, config.topics, self.say)
+        if kind == "table":
+            from balog.service.jobs.tables import TableJob
+
+            return TableJob(part, config.topics, self.say, config.registry, config.registry_options, networks)
+        from balog.service.jobs.callbacks import CallbackJob
+
+        return CallbackJob(part, config.topics, self.say, networks)
 
     @property
     def document(self) -> ControlDocument:

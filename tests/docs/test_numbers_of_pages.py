@@ -18,7 +18,7 @@ from balog.service.intake import drain, topic_writer
 from balog.service.intake.fallback import GROUP, Fallback
 from balog.service.intake.recent_ids import RecentIds
 from balog.service.intake.router import FAILED_EVENTS_TOPIC, UNTYPED_TOPIC, topic_for_type
-from balog.service.jobs.callbacks import breaker, consumer, endpoint, job
+from balog.service.jobs.callbacks import consumer, endpoint, job
 from balog.singer.batch.compression import Limits
 from balog.sinks.store import StoreSinkConfig
 from balog.tap.endpoints import file_stream
@@ -115,7 +115,7 @@ def test_the_numbers_of_a_page_are_the_code_s(pages: str) -> None:
 
 
 def test_the_numbers_that_pages_have_in_words_or_examples_are_the_code_s() -> None:
-    assert (breaker.THRESHOLD, breaker.LONGEST, consumer.LEAST_ATTEMPTS) == (5, 60, 3)
+    assert (consumer.THRESHOLD, consumer.LONGEST, consumer.LEAST_ATTEMPTS) == (5, 60, 3)
     assert (MAX_AGE, *Limits()) == (300, 8 << 30, 250)
     store = StoreSinkConfig(url="s3://b/c", topic="t")
     assert (store.max_file_bytes, store.build()._max_age) == (128 << 20, 300)

@@ -10,11 +10,10 @@ from datetime import datetime, timezone
 
 from balog.common.backoff import Backoff, BackoffSequence
 from balog.common.errors import BalogError, ConfigError
-from balog.service.control.folder import FolderControl
+from balog.service.control.folder import FolderControl, VersionCache
 from balog.service.control.jobs import JobSet, MakeJob
 from balog.service.control.store import DocumentVersion, ServiceStatus, State
 from balog.service.control.validation import read_document
-from balog.service.control.version_cache import VersionCache
 from balog.service.document import ControlDocument
 from balog.service.jobs.engine_job import error_line
 

@@ -6,20 +6,26 @@
 
 A document is written before the entry that refers to it. A process killed in between leaves at most an unreferenced
 document.
+
+A service keeps a local copy of the version that it applied last, to start while the store is unreachable.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 import threading
 from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 from uuid import uuid4
 
 import msgspec
+from msgspec import Raw, Struct
 
+from balog.common.errors import ConfigError
 from balog.common.storage import StorageError, open_storage
 from balog.service.control.store import (
     Action,
@@ -30,8 +36,10 @@ from balog.service.control.store import (
     canonical,
     sha_of,
 )
+from balog.topics import local_folder
 
 _MAX_BYTES = 4 << 20
+_MAX_CACHED = 8 << 20
 _MAX_KNOWN = 1000
 _MAX_NAME = 200  # file names have at most 255 bytes, and a character may be quoted as 12
 _EMPTY = b"{}"  # the document of version 0
@@ -256,3 +264,53 @@ def _report(service: str) -> str:
 
 def _name(number: int) -> str:
     return f"log/{number:08d}.json"
+
+
+class _CachedVersion(Struct, frozen=True):
+    entry: DocumentVersion
+    document: Raw
+
+
+class VersionCache:
+    """A file with the version that was applied last.
+
+    Args:
+        path: path of the file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._storage = open_storage(str(path.parent))
+        self._name = path.name
+
+    def read(self) -> tuple[DocumentVersion, bytes] | None:
+        """Return the version and its document; None if the file is missing or unreadable."""
+        try:
+            data = self._storage.read(self._name, _MAX_CACHED)
+            cached = msgspec.json.decode(data or b"", type=_CachedVersion)
+        except (StorageError, msgspec.DecodeError):
+            return None
+        return cached.entry, bytes(cached.document)
+
+    def write(self, entry: DocumentVersion, document: bytes) -> None:
+        """Replace the cached version.
+
+        Raises:
+            StorageError: the file cannot be written.
+        """
+        self._storage.write(msgspec.json.encode(_CachedVersion(entry, Raw(document))), self._name)
+
+
+def open_version_cache(control: str, *topics_urls: str | None) -> VersionCache | None:
+    """Return the cache of a version store: a hidden file in the first topics folder that is on this disk.
+
+    Services with the same topics and version store share the cache. None if no topics are on this disk.
+    """
+    for url in topics_urls:
+        try:
+            folder = local_folder(url or "")
+            if folder is not None:
+                name = hashlib.sha256(control.encode()).hexdigest()[:16]
+                return VersionCache(folder / ".control" / f"version-{name}.json")
+        except (ConfigError, RuntimeError):
+            return None
+    return None

@@ -1,4 +1,4 @@
-"""An event on its way through the intake: accepted, in a batch of its request, and the result of storing it."""
+"""An event on its way through the intake: accepted, in a batch of its request, published, and the result."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
-from msgspec import Struct
+from msgspec import Struct, field
 
+from balog.common.errors import ConfigError, TopicError
 from balog.event import Event
-from balog.service.intake.publisher import PublishResult
-from balog.topics import Message
+from balog.topics import Message, Topic
+from balog.topics.publisher import publish_parts
 
 Store = Literal["topics", "fallback"]
 
@@ -46,6 +47,18 @@ class IntakeResult(Struct, frozen=True, kw_only=True):
     duplicate: bool = False
     retry_after: float = 0.0
     reason: str = ""
+
+
+class PublishResult(Struct):
+    """The result of a durable batch.
+
+    Attributes:
+        new: the ids that the topic did not hold; None if it does not know, or if all were new.
+        refused: reasons by id for messages that the topic can never store.
+    """
+
+    new: set[str] | None = None
+    refused: dict[str, str] = field(default_factory=dict)
 
 
 class PendingBatch:
@@ -101,3 +114,35 @@ class PendingBatch:
     def _notify(self) -> None:
         self._settled(self)
         self._is_settled.set()
+
+
+def publish(topic: Callable[[], Topic], messages: Sequence[Message]) -> PublishResult:
+    """Store messages durably in order, except those that the topic can never store.
+
+    If a backend without ids stores a part of a batch before it rejects a message, that part may be stored twice.
+
+    Args:
+        topic: returns the topic; an invalid name rejects all messages.
+
+    Raises:
+        TopicError: no message is known to be stored.
+    """
+    refused: dict[str, str] = {}
+    try:
+        try:
+            opened = topic()
+        except ConfigError as error:
+            return PublishResult(refused=dict.fromkeys([message.id for message in messages], str(error)))
+        parts = list(
+            publish_parts(opened.publish_new, messages, lambda message, error: refused.update({message.id: str(error)}))
+        )
+    except TopicError:
+        raise
+    except Exception as error:  # an unexpected error of a backend must not end the writer
+        raise TopicError(f"{type(error).__name__} while events were stored: {error!s:.300}") from error
+    new = set[str]()
+    for part in parts:
+        if part is None:
+            return PublishResult(None, refused)
+        new |= part
+    return PublishResult(None if len(new) == len(messages) else new, refused)

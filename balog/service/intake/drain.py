@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from balog.common.errors import TopicError
+from balog.service.intake.batch import publish
 from balog.service.intake.fallback import GROUP, Fallback
-from balog.service.intake.publisher import publish
 from balog.topics import GivenUp, Message, Received, Topic, Topics
 
 _MOST = 10_000

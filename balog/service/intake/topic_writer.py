@@ -13,11 +13,10 @@ from msgspec import Struct
 
 from balog.common.backoff import Backoff, BackoffSequence
 from balog.common.errors import ConfigError, TopicError, redact_error
-from balog.service.intake.batch import PendingBatch, Store
+from balog.service.intake.batch import PendingBatch, PublishResult, Store, publish
 from balog.service.intake.drain import Drain
 from balog.service.intake.executor import PendingCall, Stores
 from balog.service.intake.fallback import Fallback
-from balog.service.intake.publisher import PublishResult, publish
 from balog.topics import Message
 
 T = TypeVar("T")

@@ -11,7 +11,7 @@ from balog.common.errors import ConfigError, TopicError
 from balog.common.storage import StorageError
 from balog.service.control import applier, open_control
 from balog.service.control.applier import Applier
-from balog.service.control.version_cache import open_version_cache
+from balog.service.control.folder import open_version_cache
 from balog.service.document import ControlDocument
 from balog.service.jobs import JobStatus
 from tests.waiting import wait_for

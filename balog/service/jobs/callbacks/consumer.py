@@ -1,12 +1,13 @@
-"""The consumer of a callback: the endpoint and its breaker as an adapter for the engine."""
+"""The consumer of a callback, and the circuit breaker of its endpoint: after several failures, only single probes."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from balog.common.backoff import Backoff, BackoffSequence
 from balog.common.errors import BalogError, SinkError
 from balog.consumers import Engine, Hook, MessageConsumer, ReceivedEvent, Reject, Requeue
 from balog.consumers.monitoring.failures import FailureEvents
@@ -15,7 +16,6 @@ from balog.delivery.attempt import SinkHealth
 from balog.delivery.notices import ThrottledNotices
 from balog.event import Event
 from balog.service.document import Callback
-from balog.service.jobs.callbacks.breaker import Breaker
 from balog.service.jobs.callbacks.endpoint import Endpoint, PostFailure
 from balog.topics import Received
 
@@ -31,9 +31,61 @@ LEAST_ATTEMPTS = 3
 MAX_PAUSE = 1.0
 """Seconds until ``room`` is asked again at most."""
 
+THRESHOLD = 5
+"""Consecutive failures that open the breaker."""
+
+LONGEST = 60.0
+"""Seconds between probes at most: one request a minute does no harm, and a recovery is noticed soon."""
+
 _EXPIRED_AT_ONCE = 100
 _MAX_COUNTED = 10_000
 """Events whose failures are counted; the counts of the oldest are dropped."""
+
+
+class Breaker:
+    """Decides when a request may be sent to an endpoint. Not thread-safe.
+
+    Args:
+        first: seconds until the first probe at most; doubled for each that fails, up to a minute, with full jitter.
+        clock: returns monotonic seconds.
+    """
+
+    def __init__(self, first: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._failures = 0
+        self._delays = BackoffSequence(Backoff(min(first, LONGEST), LONGEST))
+        self._paused_at = float("-inf")
+        self._not_before = 0.0
+
+    @property
+    def is_open(self) -> bool:
+        """Whether at most one request may be in flight."""
+        return self._failures >= THRESHOLD
+
+    @property
+    def wait(self) -> float:
+        """Seconds until the next request may be sent; 0.0 for now."""
+        return max(0.0, self._not_before - self._clock())
+
+    def succeed(self) -> None:
+        """Record a response of a healthy endpoint."""
+        self._failures = 0
+        self._delays.reset()
+
+    def fail(self, begun: float, retry_after: float | None = None) -> None:
+        """Record a failure of the endpoint.
+
+        Args:
+            begun: when the request began, in seconds of the clock: concurrent failures lengthen the pause once.
+            retry_after: seconds that the endpoint asked for, which apply whether the breaker is open or not.
+        """
+        self._failures += 1
+        now = self._clock()
+        if self.is_open and begun > self._paused_at:
+            self._not_before = max(self._not_before, now + self._delays.next())
+            self._paused_at = now
+        if retry_after is not None:
+            self._not_before = max(self._not_before, now + retry_after)
 
 
 class CallbackConsumer(MessageConsumer, Hook):

@@ -9,7 +9,7 @@ import pytest
 from balog.common.errors import ConfigError, TopicError
 from balog.common.secrets import Secret
 from balog.event import encode
-from balog.service.jobs.callbacks import breaker
+from balog.service.jobs.callbacks import consumer
 from balog.sinks.base import Retrying
 from balog.topics import Message
 from balog.topics.local import LocalTopic
@@ -243,7 +243,7 @@ class TestBreaker:
         ids = house.numbered(300)
         job = house.start(receiver.url)
         wait_for(lambda: job.consumer.breaker.is_open)
-        wait_for(lambda: job.status().failed >= breaker.THRESHOLD + 2)
+        wait_for(lambda: job.status().failed >= consumer.THRESHOLD + 2)
         status = job.status()
         assert status.error == f"{receiver.url[7:]}: cannot connect: Connection refused"
         assert status.failed < 50

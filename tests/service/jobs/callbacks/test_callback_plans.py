@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from balog.service.document import Callback
-from balog.service.jobs.callbacks.breaker import LONGEST, THRESHOLD, Breaker
-from balog.service.jobs.callbacks.consumer import dead_letter_reason, next_delay
+from balog.service.jobs.callbacks.consumer import LONGEST, THRESHOLD, Breaker, dead_letter_reason, next_delay
 from balog.sinks.base import Retrying
 from balog.topics import Received
 from tests.waiting import Clock
