@@ -37,7 +37,6 @@ class EventStream(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True)
     ] = ("*",)
     where: _Where | None = None
     topic: Annotated[Name, Meta(description="The topic; the stream's name if omitted.")] | None = None
-    versions: Annotated[str, Meta(description="Matching versions of the types, such as '>=1.0,<2'.")] | None = None
     key: _Key | None = None
     rate: Annotated[float, Meta(gt=0, description="Events per second at most; 429 above it.")] | None = None
 
@@ -147,7 +146,6 @@ class ControlDocument(Struct, forbid_unknown_fields=True, kw_only=True, frozen=T
                     "types": ["order.*"],
                     "topic": "orders",
                     "key": "payload.order_id",
-                    "versions": ">=1.0,<2",
                     "rate": 500,
                     "where": "payload.amount > 0",
                 }

@@ -152,7 +152,7 @@ class EventsApi:
                 acks.append(Item(status=outcome.status, id=outcome.id, problems=outcome.problems, retry_after=wait))
                 dropped += at is not None and placed[at].status != 202
                 # Unknown names would create an unbounded number of series.
-                stream = service.intake.stream_of(outcome.type, outcome.version) if outcome.is_known else ""
+                stream = service.intake.stream_of(outcome.type) if outcome.is_known else ""
                 counts[(stream, outcome.status, "")] += 1
             elif at is not None:
                 result = placed[at]

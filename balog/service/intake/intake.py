@@ -108,9 +108,9 @@ class EventIntake:
         self._router = router
         self._flow.limit_rates(router.rates)
 
-    def stream_of(self, type: str, version: str) -> str:
-        """Return the name of the first stream that may match a type and version; see ``Route``."""
-        return self._router.stream_of(type, version)
+    def stream_of(self, type: str) -> str:
+        """Return the name of the first stream that may match a type; see ``Route``."""
+        return self._router.stream_of(type)
 
     async def start(self) -> None:
         """Start, and drain what an earlier run left in the fallback."""

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from balog.common.errors import ConfigError
 from balog.event import Event
-from balog.event.versions import parse_condition, parse_version, version_text
 from balog.topics.keys import RUN, key_reader
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ def topic_for_type(cls_type: str | None, *, dots: bool = True) -> str:
 
 
 class _Target(NamedTuple):
-    """A compiled stream. ``matches`` is None if it accepts every event of its types and versions."""
+    """A compiled stream. ``matches`` is None if it accepts every event of its types."""
 
     stream: str
     topic: str
@@ -77,51 +76,48 @@ class StreamRouter:
         dots: names of topics may have dots; see ``topic_for_type``.
 
     Raises:
-        ConfigError: a ``where``, ``key`` or ``versions`` is not valid; ``path`` is its path in the document.
+        ConfigError: a ``where`` or ``key`` is not valid; ``path`` is its path in the document.
     """
 
     def __init__(self, document: ControlDocument, *, dots: bool = True) -> None:
         self._dots = dots
         self._streams = [_compiled(stream, number) for number, stream in enumerate(document.streams)]
         self._key = key_reader(RUN, "$")
-        self._targets: dict[tuple[str | None, str | None], tuple[_Target, ...]] = {}
+        self._targets: dict[str | None, tuple[_Target, ...]] = {}
         self.rates = {stream.name: stream.rate for stream in document.streams if stream.rate is not None}
 
     def route(self, event: Event) -> Route:
-        """Return the route of an event. Candidates are cached by type and version."""
-        kind = event.cls_type, version_text(event.raw_version)
-        targets = self._targets.get(kind)
-        if targets is None:
-            targets = self._find(kind)
-        for stream, topic, matches, key in targets:
+        """Return the route of an event. Candidates are cached by type."""
+        cls_type = event.cls_type
+        for stream, topic, matches, key in self._targets.get(cls_type) or self._find(cls_type):
             if matches is None or matches(event):
                 return Route(stream, topic, key(event))
         raise AssertionError("the last target accepts every event")
 
-    def stream_of(self, type: str, version: str) -> str:
-        """Return the name of the first stream that may match a type and version; see ``Route``."""
-        kind = type or None, version or None
-        return (self._targets.get(kind) or self._find(kind))[0].stream
+    def stream_of(self, type: str) -> str:
+        """Return the name of the first stream that may match a type; see ``Route``."""
+        return (self._targets.get(type or None) or self._find(type or None))[0].stream
 
-    def _find(self, kind: tuple[str | None, str | None]) -> tuple[_Target, ...]:
+    def _find(self, cls_type: str | None) -> tuple[_Target, ...]:
         targets = []
-        for target, takes in self._streams:
-            if takes(*kind):
+        for target, globs in self._streams:
+            if any(_covers(glob, cls_type) for glob in globs):
                 targets.append(target)
                 if target.matches is None:
                     break
         else:
-            topic = topic_for_type(kind[0], dots=self._dots)
+            topic = topic_for_type(cls_type, dots=self._dots)
             targets.append(_Target(topic, topic, None, self._key))
         matching_targets = tuple(targets)
-        if sum(len(text or "") for text in kind) <= _LONGEST:
+        if len(cls_type or "") <= _LONGEST:
             if len(self._targets) >= _REMEMBERED:
-                self._targets.clear()  # unbounded types or versions
-            self._targets[kind] = matching_targets
+                self._targets.clear()  # unbounded types
+            self._targets[cls_type] = matching_targets
         return matching_targets
 
 
-def _compiled(stream: EventStream, number: int) -> tuple[_Target, Callable[[str | None, str | None], bool]]:
+def _compiled(stream: EventStream, number: int) -> tuple[_Target, tuple[str, ...]]:
+    """Return a stream and the globs of its types."""
     path = f"$.streams[{number}]"
     matches = None
     if stream.where is not None:
@@ -131,21 +127,8 @@ def _compiled(stream: EventStream, number: int) -> tuple[_Target, Callable[[str 
             matches = Expression(stream.where).matches
         except ConfigError as error:
             raise ConfigError(error.reason, path=f"{path}.where") from None
-    try:
-        spec = None if stream.versions is None else parse_condition(stream.versions)
-    except ConfigError as error:
-        raise ConfigError(error.reason, path=f"{path}.versions") from None
     key = key_reader(stream.key or RUN, f"{path}.key")
-
-    def takes(cls_type: str | None, version: str | None) -> bool:
-        if not any(_covers(glob, cls_type) for glob in stream.types):
-            return False
-        if spec is None:
-            return True
-        parsed_version = parse_version(version) if version is not None else None
-        return parsed_version is not None and bool(spec.match(parsed_version))
-
-    return _Target(stream.name, stream.topic or stream.name, matches, key), takes
+    return _Target(stream.name, stream.topic or stream.name, matches, key), stream.types
 
 
 def _covers(glob: str, cls_type: str | None) -> bool:
@@ -158,7 +141,7 @@ def _covers(glob: str, cls_type: str | None) -> bool:
 def route_problems(document: ControlDocument) -> Iterator[ConfigError]:
     """Yield the problems of a document's streams, each with its path.
 
-    Problems are invalid expressions and version conditions, and reserved topics.
+    Problems are invalid expressions, and reserved topics.
     """
     for number, stream in enumerate(document.streams):
         path = f"$.streams[{number}]"

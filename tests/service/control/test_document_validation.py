@@ -34,7 +34,6 @@ def test_the_empty_document_is_one():
     [
         ({"streams": [{"name": "a", "types": ["x"]}, {"name": "a"}]}, "$.streams[1].name"),
         ({"streams": [{"name": "a", "where": "level >"}]}, "$.streams[0].where"),
-        ({"streams": [{"name": "a", "versions": "x.y"}]}, "$.streams[0].versions"),
         ({"filters": [{"name": "a", "sources": ["t"], "to": "t"}]}, "$.filters[0].to"),
         ({"filters": [{"name": "a", "sources": ["t"], "to": "u", "where": "nope = 1"}]}, "$.filters[0].where"),
         ({"filters": GOOD["filters"] * 2}, "$.filters[1].name"),
