@@ -13,7 +13,7 @@ from balog.registry.protobuf import compiler, descriptors, message
 from balog.registry.schema import MAX_SCHEMA_BYTES
 from balog.service import service
 from balog.service.api import failed_events
-from balog.service.control import applier, inspector
+from balog.service.control import applier
 from balog.service.intake import drain, topic_writer
 from balog.service.intake.fallback import GROUP, Fallback
 from balog.service.intake.recent_ids import RecentIds
@@ -56,7 +56,6 @@ NUMBERS = {
     ],
     "control control-versions control-api": [
         f"the last {applier._MAX_ATTEMPTS},",
-        f"newest {inspector.SAMPLE} messages",
     ],
     "durability": [
         f"does not answer for {topic_writer.TIMEOUT:g} seconds",

@@ -8,38 +8,25 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from balog.common.errors import BalogError, EventError, redact_error
+from balog.common.errors import BalogError, redact_error
 from balog.common.signals import join
-from balog.event import decode
-from balog.topics import GroupState, Received, Topic, Topics, TopicState
-from balog.topics.inspection import NO_EVENT, NO_TYPE
+from balog.topics import GroupState, Topic, Topics, TopicState
 
 EVERY = 2.0
 """Least seconds between two inspections."""
 
-SAMPLE = 200
 MAX_TOPICS = 500
-MAX_TYPES = 20
 MAX_OPEN = 50
 """Topics that stay open between two inspections; each needs files or a connection."""
 
 _PART = 20
-
-
-class TypeCount(Struct, frozen=True):
-    """The number of sampled messages with a ``cls_type`` and version; "" if there is no version."""
-
-    type: str
-    version: str
-    count: int
 
 
 class GroupView(Struct, frozen=True, kw_only=True):
@@ -57,8 +44,7 @@ class TopicView(Struct, frozen=True, kw_only=True):
     """A topic as it was ``age`` seconds ago.
 
     ``rate`` is in messages per second between two inspections; None before the second one, and if messages were deleted
-    in between. ``types`` are of the newest ``sampled`` messages, the most frequent first. A queue is not sampled,
-    because that would receive its messages. ``error`` is why the last inspection failed; "" if it did not.
+    in between. ``error`` is why the last inspection failed; "" if it did not.
     """
 
     name: str
@@ -67,8 +53,6 @@ class TopicView(Struct, frozen=True, kw_only=True):
     oldest: float | None = None
     rate: float | None = None
     groups: list[GroupView] = []
-    sampled: int = 0
-    types: list[TypeCount] = []
     age: float = 0.0
     error: str = ""
 
@@ -136,10 +120,9 @@ class TopicInspector:
         begun = self._clock()
         try:
             state = topic.describe()
-            sample = topic.peek(SAMPLE, newest=True) if topic.keeps_groups else []
         except BalogError as error:
             return _Inspected(begun, None, TopicView(name=topic.name, error=redact_error(str(error))))
-        return _Inspected(begun, state, _view(state, begun, before, sample))
+        return _Inspected(begun, state, _view(state, begun, before))
 
 
 class _Inspected(NamedTuple):
@@ -150,7 +133,7 @@ class _Inspected(NamedTuple):
     view: TopicView
 
 
-def _view(state: TopicState, now: float, last: _Inspected | None, sample: Sequence[Received]) -> TopicView:
+def _view(state: TopicState, now: float, last: _Inspected | None) -> TopicView:
     before, seconds = (last.state, now - last.at) if last is not None else (None, 0.0)
     came = state.messages - before.messages if before is not None else -1
     is_known = before is not None and seconds > 0 and came >= 0
@@ -170,19 +153,4 @@ def _view(state: TopicState, now: float, last: _Inspected | None, sample: Sequen
         oldest=state.oldest,
         rate=came / seconds if is_known else None,
         groups=[group_view(group) for group in state.groups],
-        sampled=len(sample),
-        types=_count_types(sample),
     )
-
-
-def _count_types(messages: Sequence[Received]) -> list[TypeCount]:
-    counts = Counter(_kind(message.body) for message in messages)
-    return [TypeCount(*kind, count) for kind, count in counts.most_common(MAX_TYPES)]
-
-
-def _kind(body: bytes) -> tuple[str, str]:
-    try:
-        event = decode(body)
-        return event.cls_type or NO_TYPE, event.version or ""
-    except EventError:
-        return NO_EVENT, ""

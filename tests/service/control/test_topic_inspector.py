@@ -7,7 +7,7 @@ import pytest
 
 from balog.common.errors import TopicError
 from balog.service.control import inspector as module
-from balog.service.control.inspector import TopicInspector, TypeCount
+from balog.service.control.inspector import TopicInspector
 from balog.topics import Message, open_topics
 from tests.service.serving import publish
 
@@ -29,7 +29,7 @@ def publish_orders(home, topic, count, version="1.0.0"):
     publish(home, topic, *({"cls_type": "order", "version": version, "n": n} for n in range(count)))
 
 
-def test_a_topic_is_told_with_its_groups_and_types(home, inspector, until):
+def test_a_topic_is_told_with_its_groups(home, inspector, until):
     publish_orders(home, "orders", 30)
     publish_orders(home, "orders", 10, version="1.1.0")
     topic = home.topic("orders")
@@ -39,7 +39,6 @@ def test_a_topic_is_told_with_its_groups_and_types(home, inspector, until):
     view = until(lambda: next((one for one in inspector.topics() if one.messages == 40), None))
 
     assert view.bytes > 40 * 50
-    assert (view.sampled, view.types) == (40, [TypeCount("order", "1.0.0", 30), TypeCount("order", "1.1.0", 10)])
     (group,) = view.groups
     assert (group.name, group.lag, group.in_flight, group.dead) == ("filter.big", 30, 5, 1)
     assert view.rate is None
@@ -58,12 +57,6 @@ def test_rates_are_measured_between_two_looks(home, inspector, clock, until):
     assert view.rate == pytest.approx(2.0)
     assert view.groups[0].rate == pytest.approx(1.5)
     assert view.age == 0.0
-
-
-def test_what_is_no_event_is_in_the_mix(home, inspector, until):
-    home.topic("t").publish([Message("1", b"\xff"), Message("2", b"{}")])
-    until(lambda: (views := inspector.topics()) and views[0].sampled)
-    assert inspector.topics()[0].types == [TypeCount("(not an event)", "", 2)]
 
 
 def test_a_topic_that_can_not_be_read_hides_no_other(home, inspector, until, tmp_path):
@@ -152,5 +145,4 @@ def test_a_queue_is_described_and_never_received_from(home, inspector, until, mo
         raise AssertionError("a look into a queue counts as a delivery")
 
     monkeypatch.setattr(topic, "peek", peek)
-    view = until(lambda: next((one for one in inspector.topics() if one.messages == 5), None))
-    assert (view.sampled, view.types) == (0, [])
+    assert until(lambda: any(one.messages == 5 for one in inspector.topics()))

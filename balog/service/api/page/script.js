@@ -1,7 +1,7 @@
 "use strict";
 // Insert everything that comes from the service as text, never as markup.
 
-const EVERY = 2000, POINTS = 150, FEWEST = 15, MOST_TYPES = 4, MOST_TEXT = 300;
+const EVERY = 2000, POINTS = 150, FEWEST = 15, MOST_TEXT = 300;
 const SVG = "http://www.w3.org/2000/svg";
 const TOKEN = "balog-token";
 const $ = id => document.getElementById(id);
@@ -35,7 +35,6 @@ const count = value => whole.format(value);
 const rate = value => value === null || value === undefined ? "–"
   : value >= 100 ? whole.format(value) : value === 0 ? "0" : value.toFixed(value < 1 ? 2 : 1);
 const megabytes = bytes => bytes < 1e4 && bytes > 0 ? "< 0.01" : (bytes / 1e6).toFixed(bytes < 1e8 ? 2 : 0);
-const share = value => (100 * value).toFixed(1) + " %";
 const seconds = value => value < 90 ? `${Math.round(value)} s` : value < 5400 ? `${Math.round(value / 60)} min`
   : value < 129600 ? `${Math.round(value / 3600)} h` : `${Math.round(value / 86400)} d`;
 const when = text => new Date(text).toISOString().replace("T", " ").slice(0, 19) + "Z";
@@ -170,24 +169,14 @@ function showTopics(status) {
   const most = Math.max(1, ...status.topics.flatMap(topic => topic.groups.map(group => group.lag)));
   fill("topics", status.topics.map(topic => {
     if (topic.error) {
-      return [words(topic.name), "–", "–", "–", "–", "–", el("td", {class: "bad"}, words(topic.error))];
+      return [words(topic.name), "–", "–", "–", "–", el("td", {class: "bad"}, words(topic.error))];
     }
     const points = remember(`topic ${topic.name}`, topic.rate);
     return [words(topic.name), count(topic.messages), megabytes(topic.bytes), rate(topic.rate), spark(points),
-      mix(topic), groups(topic, most)];
+      groups(topic, most)];
   }), "There is no topic yet.");
   const age = Math.max(0, ...status.topics.map(topic => topic.age));
   $("topics-note").textContent = status.topics.length ? `Inspected within the last ${seconds(Math.max(age, 1))}.` : "";
-}
-
-function mix(topic) {
-  if (!topic.sampled) return "–";
-  const shown = topic.types.slice(0, MOST_TYPES);
-  const bar = el("div", {class: "mix", "aria-hidden": "true"},
-    ...shown.map(type => el("i", {width: `${100 * type.count / topic.sampled}%`})));
-  const labels = shown.map(type => `${type.type}${type.version ? " " + type.version : ""} ${share(type.count / topic.sampled)}`);
-  const more = topic.types.length - shown.length;
-  return el("div", {}, bar, el("small", {}, words(labels.join(", ") + (more > 0 ? ` and ${more} more` : ""))));
 }
 
 function groups(topic, most) {
