@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("balog.consumers")
 
-Methods = tuple[Callable[..., Any], ...]
-
 
 class Work(Struct, frozen=True, dict=True):
     """One call of one consumer, with one event or a batch. A hook may store values in its ``__dict__``.
@@ -95,38 +93,37 @@ def open_hook(name: str) -> Hook:
 
 
 class HookCalls:
-    """The overridden methods of several hooks by name, so that an engine without hooks pays only for an empty tuple.
+    """The overridden methods of several hooks, so that an engine without hooks pays only for an empty list.
 
     Args:
         hooks: called in this order.
+
+    Attributes:
+        watch_calls: a hook observes calls of handlers.
     """
 
     def __init__(self, hooks: Sequence[Hook]) -> None:
-        def overridden(name: str) -> Methods:
-            inherited = getattr(Hook, name)
-            methods = [(getattr(hook, name, None), getattr(type(hook), name, None)) for hook in hooks]
-            return tuple(bound for bound, function in methods if callable(bound) and function is not inherited)
-
-        self.started = overridden("started")
-        self.stopped = overridden("stopped")
-        self.tick = overridden("tick")
-        self.unreachable = overridden("unreachable")
-        self.after_receive = overridden("after_receive")
-        self.before_process = overridden("before_process")
-        self.after_process = overridden("after_process")
-        self.before_ack = overridden("before_ack")
-        self.after_ack = overridden("after_ack")
-        self.retried = overridden("retried")
-        self.dead = overridden("dead")
-        self.watch_calls = bool(self.before_process or self.after_process or self.retried)
+        self._overridden: dict[object, list[Callable[..., Any]]] = {
+            inherited: [
+                method
+                for hook in hooks
+                if callable(method := getattr(hook, name, None)) and getattr(type(hook), name, None) is not inherited
+            ]
+            for name, inherited in vars(Hook).items()
+            if not name.startswith("_")
+        }
+        self.watch_calls = any(
+            self._overridden[method] for method in (Hook.before_process, Hook.after_process, Hook.retried)
+        )
         self._reported: set[Callable[..., Any]] = set()
 
-    def call(self, method: Callable[..., Any], *arguments: Any) -> None:
-        """Call a method; an exception is logged once for that method and otherwise ignored."""
-        try:
-            method(*arguments)
-        except BaseException as error:
-            if method not in self._reported:
-                self._reported.add(method)
-                name = getattr(method, "__qualname__", repr(method))
-                log.warning("hook %s failed, now and maybe again: %s", name, error_line(error))
+    def call(self, inherited: Callable[..., None], *arguments: Any) -> None:
+        """Call what overrides a method of ``Hook``; an exception is logged once and otherwise ignored."""
+        for method in self._overridden[inherited]:
+            try:
+                method(*arguments)
+            except BaseException as error:
+                if method not in self._reported:
+                    self._reported.add(method)
+                    name = getattr(method, "__qualname__", repr(method))
+                    log.warning("hook %s failed, now and maybe again: %s", name, error_line(error))

@@ -14,7 +14,7 @@ from typing import Any
 
 from balog.common.errors import TopicError
 from balog.consumers.consumer import ReceivedEvent
-from balog.consumers.hooks import Work
+from balog.consumers.hooks import Hook, Work
 from balog.consumers.ledgers.ledger import LedgerEntry, remembers
 from balog.consumers.outcomes import Disposition, Retry, TaskResult, find_halt
 from balog.consumers.queueing.calls import HandlerCall
@@ -61,8 +61,7 @@ class HandlerCaller:
             topic = call.tasks[0].delivery.subscription.name
             attempt = max(task.attempt for task in call.tasks)
             work = Work(topic, handler.consumer, tuple(events), attempt)
-            for before_process in self._hooks.before_process:
-                self._hooks.call(before_process, work)
+            self._hooks.call(Hook.before_process, work)
         call.start(work)
         if handler.takes_messages:
             received = [ReceivedEvent(event, task.delivery.message) for event, task in zip(events, call.tasks)]
@@ -182,13 +181,10 @@ class HandlerCaller:
         work = call.work
         if work is None:
             return
-        hooks = self._hooks
-        for after_process in hooks.after_process:
-            hooks.call(after_process, work, error, time.perf_counter() - call.started)
-        for retried in hooks.retried if error is not None else ():
-            for event, result in zip(work.events, results.values()):
-                if result.error is not None and result.disposition not in (Disposition.SUCCEEDED, Disposition.DEAD):
-                    hooks.call(retried, work, event, result.error, result.delay)
+        self._hooks.call(Hook.after_process, work, error, time.perf_counter() - call.started)
+        for event, result in zip(work.events, results.values() if error is not None else ()):
+            if result.error is not None and result.disposition is not Disposition.DEAD:
+                self._hooks.call(Hook.retried, work, event, result.error, result.delay)
 
 
 def timeout_error(call: HandlerCall) -> TimeoutError:

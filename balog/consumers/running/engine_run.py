@@ -12,7 +12,7 @@ from functools import partial
 
 from balog.common.errors import BalogError, ConfigError, TopicError, TopicNotFoundError
 from balog.consumers.consumer import Consumer
-from balog.consumers.hooks import HookCalls
+from balog.consumers.hooks import Hook, HookCalls
 from balog.consumers.ledgers.ledger import Ledger, remembers
 from balog.consumers.queueing.calls import HandlerCall
 from balog.consumers.queueing.scheduling import GRACE, Schedule
@@ -192,8 +192,7 @@ class EngineRun:
         self._wake_read, self._wake_write = os.pipe()
         os.set_blocking(self._wake_read, False)
         os.set_blocking(self._wake_write, False)
-        for started in self._hooks.started:
-            self._hooks.call(started, self._settings)
+        self._hooks.call(Hook.started, self._settings)
         try:
             for thread in self._settler.threads:
                 thread.start()
@@ -206,8 +205,7 @@ class EngineRun:
             self._fail(error)
         finally:
             self._end(signal_wake)
-            for stopped in self._hooks.stopped:
-                self._hooks.call(stopped, self._settings)
+            self._hooks.call(Hook.stopped, self._settings)
             write, self._wake_write = self._wake_write, -1
             os.close(write)
             os.close(self._wake_read)
@@ -256,8 +254,7 @@ class EngineRun:
             )
         if self._failure_log.has_open_periods:
             self._failure_log.sum_up()
-        for tick in self._hooks.tick:
-            self._hooks.call(tick, self._settings)
+        self._hooks.call(Hook.tick, self._settings)
         self._alive = time.monotonic()
         watched = [self._wake_read] if signal_wake is None else [self._wake_read, signal_wake]
         readable, _, _ = select.select(watched, (), (), longest if rest is None else min(rest, longest))

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Sequence
 
 from balog.common.errors import TopicError
-from balog.consumers.hooks import Methods
+from balog.consumers.hooks import Hook
 from balog.consumers.ledgers.ledger import remembers
 from balog.consumers.queueing.delivery import MessageDelivery
 from balog.consumers.routing import Subscription
@@ -54,7 +54,7 @@ class Poller:
                 deliveries = self._receive(room, wait)
             except TopicError as error:
                 failures += 1
-                self._pause(error, failures, self._context.hooks.unreachable)
+                self._pause(error, failures, is_topic=True)
                 continue
             failures = 0
             if deliveries:
@@ -69,26 +69,25 @@ class Poller:
                 if deliveries is None:
                     schedule.sleep(longest_wait)
 
-    def _pause(self, error: TopicError, failures: int, methods: Methods = ()) -> bool:
+    def _pause(self, error: TopicError, failures: int, *, is_topic: bool = False) -> bool:
         """Wait before the next try, or raise the error if no wait helps. Return False when the run stops meanwhile."""
         context = self._context
         if not context.is_patient or not error.retryable:
             raise error
         delay = PAUSES.delay(failures)
         log.warning("%s; trying again in %g s", error, delay)
-        for unreachable in methods:
-            context.hooks.call(unreachable, self._subscription.name, error)
+        if is_topic:
+            context.hooks.call(Hook.unreachable, self._subscription.name, error)
         return context.schedule.sleep(delay)
 
     def _receive(self, limit: int, wait: float) -> list[MessageDelivery] | None:
         """Receive, route and look up messages; None if the topic does not exist."""
         context, subscription = self._context, self._subscription
-        hooks, settings, failure_log = context.hooks, context.settings, context.failure_log
+        settings, failure_log = context.settings, context.failure_log
         until = uptime() + settings.lease
         received = subscription.receive(settings.group, limit, wait, settings.lease)
         if received is not None:
-            for after_receive in hooks.after_receive:
-                hooks.call(after_receive, subscription.name, received)
+            context.hooks.call(Hook.after_receive, subscription.name, received)
         if not received:
             return None if received is None else []
         deliveries = context.schedule.hold(subscription, received, until)

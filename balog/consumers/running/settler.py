@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from balog.common.errors import TopicError
+from balog.consumers.hooks import Hook
 from balog.consumers.ledgers.ledger import LedgerEntry
 from balog.consumers.queueing.delivery import MessageDelivery
 from balog.consumers.routing import Subscription
@@ -117,8 +118,7 @@ class Settler:
     def _ack(self, subscription: Subscription, deliveries: Sequence[MessageDelivery]) -> None:
         messages = [delivery.message for delivery in deliveries]
         hooks = self._context.hooks
-        for before_ack in hooks.before_ack:
-            hooks.call(before_ack, subscription.name, messages)
+        hooks.call(Hook.before_ack, subscription.name, messages)
         acked = subscription.topic.ack(self._group, messages)
         if acked < len(messages):  # another process gets them, and must know
             successes = [delivery.entry(name) for delivery in deliveries for name in delivery.done]
@@ -129,8 +129,7 @@ class Settler:
             unwanted = self._count_unwanted(deliveries)
             self.counts.update(duplicates=duplicates, succeeded=len(deliveries) - unwanted - duplicates)
         self._context.schedule.remove(deliveries)
-        for after_ack in hooks.after_ack:
-            hooks.call(after_ack, subscription.name, messages)
+        hooks.call(Hook.after_ack, subscription.name, messages)
 
     def _count_unwanted(self, deliveries: Sequence[MessageDelivery]) -> int:
         types = [delivery.unwanted_type for delivery in deliveries if delivery.unwanted_type is not None]
@@ -165,10 +164,9 @@ class Settler:
             self._count_unwanted(deliveries)
             self.counts["dead"] += len(deliveries)
         self._context.schedule.remove(deliveries)
-        for dead in self._context.hooks.dead:
-            for delivery, each in zip(deliveries, given_up):
-                arguments = subscription.name, each.received, delivery.event, each.reason, each.consumers
-                self._context.hooks.call(dead, *arguments)
+        for delivery, each in zip(deliveries, given_up):
+            arguments = subscription.name, each.received, delivery.event, each.reason, each.consumers
+            self._context.hooks.call(Hook.dead, *arguments)
 
     def _check(self, subscription: Subscription, what: str, asked: int, changed: int) -> None:
         if changed < asked:
