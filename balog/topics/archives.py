@@ -27,13 +27,12 @@ _COMPRESSED = re.compile(r"\.(?:gz|zst|bz2)$", re.IGNORECASE)
 
 
 class Line(NamedTuple):
-    """A line of a file: its number from 1, its offset in the decompressed file, and its bytes.
+    """A line of a file: its number from 1, and its bytes.
 
     ``is_whole`` is False if the line is longer than any event; ``data`` then is its beginning.
     """
 
     number: int
-    offset: int
     data: bytes
     is_whole: bool = True
 
@@ -50,37 +49,28 @@ def day_of(folder: str) -> date | None:
 def read_lines(source: IO[bytes]) -> Iterator[Line]:
     """Yield the non-empty lines of a plain, gzip or zstd file, detected by its first bytes.
 
-    At most one line and a block of 1 MiB are in memory.
+    At most one line and a block of 1 MiB, twice, are in memory.
 
     Raises:
         BatchError: the file is truncated or damaged, after the lines before that; or it exceeds ``LIMITS``.
         MissingExtraError: the file is compressed with zstd, and zstandard is not installed.
     """
-    rest, number, offset, too_long = bytearray(), 1, 0, False
+    line, number = bytearray(), 1  # one byte more than an event, to see that it is longer
     for block in decompress(source, None, LIMITS):
-        start = 0
-        while (end := block.find(b"\n", start)) >= 0:
-            length = len(rest) + end - start
-            if not too_long:
-                rest += block[start:end]
-                yield from _line(number, offset, bytes(rest), is_whole=length <= MAX_EVENT_BYTES)
-                offset += length + 1
-            else:
-                offset += end - start + 1
-            rest, number, too_long, start = bytearray(), number + 1, False, end + 1
-        if too_long:
-            offset += len(block) - start
-            continue
-        rest += block[start:]
-        if len(rest) > MAX_EVENT_BYTES:
-            yield Line(number, offset, bytes(rest[:MAX_EVENT_BYTES]), is_whole=False)
-            offset, too_long, rest = offset + len(rest), True, bytearray()
-    yield from _line(number, offset, bytes(rest))
+        *ends, rest = block.split(b"\n")
+        for end in ends:
+            line += end[: MAX_EVENT_BYTES + 1 - len(line)]
+            yield from _line(number, line)
+            number += 1
+            line.clear()
+        line += rest[: MAX_EVENT_BYTES + 1 - len(line)]
+    yield from _line(number, line)
 
 
-def _line(number: int, offset: int, data: bytes, is_whole: bool = True) -> Iterator[Line]:
-    if data.strip():
-        yield Line(number, offset, data, is_whole)
+def _line(number: int, data: bytearray) -> Iterator[Line]:
+    is_whole = len(data) <= MAX_EVENT_BYTES
+    if data.strip() or not is_whole:
+        yield Line(number, bytes(data[:MAX_EVENT_BYTES]), is_whole)
 
 
 def derive_id(file: str, offset: int, line: bytes) -> str:
