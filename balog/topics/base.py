@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from abc import ABC, abstractmethod
@@ -185,11 +186,7 @@ class Topic(_Closing):
         """Store messages durably, all or none, and return the number of new ones."""
 
     def publish_new(self, messages: Sequence[Message]) -> set[str] | None:
-        """Store messages as ``publish`` does, and return the ids of new ones.
-
-        Returns:
-            None if the backend does not keep ids.
-        """
+        """Store messages as ``publish`` does; return the ids of new ones, or None if the backend does not keep ids."""
         self.publish(messages)
         return None
 
@@ -251,7 +248,7 @@ class Topic(_Closing):
 
     @abstractmethod
     def redrive(self, group: str, decide: Callable[[DeadLetter], bytes | None], limit: int | None = None) -> int:
-        """Redrive dead letters to their group, and to no other, each as a message without attempts.
+        """Redrive dead letters to their group, and to no other, without attempts. Return the number of messages.
 
         Each message has a larger ``Generation.redrive`` than before. A dead letter is deleted only after its message is
         stored, so that a crash loses neither.
@@ -260,9 +257,6 @@ class Topic(_Closing):
             decide: returns the original or a changed body to send, or None to keep the dead letter. Called once for
                 each dead letter, oldest first if the backend keeps order.
             limit: the largest number of dead letters to pass to ``decide``.
-
-        Returns:
-            The number of redriven messages.
         """
 
     @abstractmethod
@@ -331,6 +325,23 @@ def check_name(kind: str, name: str) -> str:
             f"{kind} name {name!r:.220} can't be used: use 1 to 200 of A-Z, a-z, 0-9, '.', '_', '-', no leading dot"
         )
     return name
+
+
+def write_names(names: Sequence[str], longest: int) -> str:
+    """Return as many names of consumers as fit into a number of bytes, as JSON; empty without any."""
+    kept = list(names)
+    while kept and len(text := json.dumps(kept, separators=(",", ":"))) > longest:
+        kept.pop()
+    return text if kept else ""
+
+
+def read_names(text: str) -> tuple[str, ...]:
+    """Return the names in a text of ``write_names``; none of another text."""
+    try:
+        names = json.loads(text or "[]")
+    except (ValueError, RecursionError):
+        return ()
+    return tuple(str(name) for name in names) if isinstance(names, list) else ()
 
 
 def uptime() -> float:

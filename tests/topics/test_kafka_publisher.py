@@ -12,7 +12,8 @@ from confluent_kafka import KafkaError, KafkaException
 from balog.common.errors import TopicError
 from balog.topics.kafka import clients as kafka_clients
 from balog.topics.kafka.clients import Clients
-from balog.topics.kafka.publisher import OutgoingRecord, Publisher
+from balog.topics.kafka.publisher import Publisher
+from balog.topics.kafka.records import OutgoingRecord
 from balog.topics.kafka.settings import parse_settings
 from tests.services.servers.process import free_port
 

@@ -226,11 +226,11 @@ class Clients:
 
         return self.ask(where, question, topic=topic)
 
-    def make_topic(self, topic: str, partitions: int, replication: int, config: dict[str, str], where: str) -> None:
+    def make_topic(self, topic: str, partitions: int, config: dict[str, str], where: str) -> None:
         """Create a topic unless it exists; without ``config`` if the cluster rejects it."""
         refused = (KafkaError.INVALID_CONFIG, KafkaError.POLICY_VIOLATION)
         try:
-            new_topic = NewTopic(topic, num_partitions=partitions, replication_factor=replication, config=config)
+            new_topic = NewTopic(topic, partitions, self.settings.replication, config=config)
             self.admin.create_topics([new_topic], request_timeout=REQUEST_TIMEOUT)[topic].result()
         except KafkaException as error:
             kafka_error = as_kafka_error(error)
@@ -238,7 +238,7 @@ class Clients:
                 return
             if not (config and kafka_error is not None and kafka_error.code() in refused):
                 raise self.explain(error, where, topic=topic, operation="CREATE") from None
-            self.make_topic(topic, partitions, replication, {}, where)
+            self.make_topic(topic, partitions, {}, where)
 
 
 def check_settings(settings: Settings) -> None:

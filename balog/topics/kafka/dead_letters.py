@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from msgspec import structs
 
@@ -19,11 +20,11 @@ from balog.event.batches import split
 from balog.topics.base import DeadLetter, GivenUp
 from balog.topics.kafka.clients import Clients
 from balog.topics.kafka.partition import FetchedMessage
-from balog.topics.kafka.publisher import OutgoingRecord
 from balog.topics.kafka.records import (
+    OutgoingRecord,
     StoredDeadLetter,
-    again_headers,
-    dead_letter_headers,
+    again_record,
+    dead_letter_record,
     new_number,
     read,
     read_dead_letter,
@@ -60,7 +61,7 @@ class DeadLetters:
         self._make()
         now = time.time()
         try:
-            self._send([self._record(held, why, now) for held, why in given_up])
+            self._send([dead_letter_record(self.topic, self.group, held, why, now) for held, why in given_up])
         except MessageError:
             for held, why in given_up:
                 self._write_what_fits(held, why, now)
@@ -68,11 +69,12 @@ class DeadLetters:
     def _write_what_fits(self, held: FetchedMessage, why: GivenUp, now: float) -> None:
         """Write a dead letter with a shorter reason or, if necessary, without its body, so that it blocks no others."""
         size = len(held.body)
-        reason = f"its {size} bytes are too large for {self.name} and lie at {_origin(held)}; {why.reason}"
+        reason = f"its {size} bytes are too large for {self.name} and lie at {held.origin}; {why.reason}"
+        record = partial(dead_letter_record, self.topic, self.group, held)
         for dead_letter in (
-            self._record(held, why, now),
-            self._record(held, why, now, brief=True),
-            self._record(held, structs.replace(why, reason=reason), now, brief=True)._replace(value=b""),
+            record(why, now),
+            record(why, now, brief=True),
+            record(structs.replace(why, reason=reason), now, brief=True)._replace(value=b""),
         ):
             try:
                 return self._send([dead_letter])
@@ -87,16 +89,6 @@ class DeadLetters:
             if error.retryable:
                 self._made = False  # it may have been deleted
             raise
-
-    def _record(self, held: FetchedMessage, why: GivenUp, now: float, *, brief: bool = False) -> OutgoingRecord:
-        origin = _origin(held)
-        attempts = held.before + held.attempts
-        dead_letter = DeadLetter(held.id, b"", self.group, why.reason, attempts, now, why.consumers, why.traceback)
-        headers = dead_letter_headers(
-            *(self.topic, dead_letter, origin, held.key, held.published, held.partition.generation_of(held)),
-            brief=brief,
-        )
-        return OutgoingRecord(held.body, origin, headers, held.id)
 
     def count(self) -> int:
         """Return the number of dead letters; this reads only the records since the last call."""
@@ -118,9 +110,9 @@ class DeadLetters:
         self.make_retry()
         again = []
         for stored, body in batch:
-            id, key = stored.dead_letter.id, stored.message_key
             generation = stored.generation._replace(redrive=new_number(stored.generation.redrive))
-            again.append(OutgoingRecord(body, key, again_headers(id, key, stored.published, generation), id))
+            id, key = stored.dead_letter.id, stored.message_key
+            again.append(again_record(id, body, key, stored.published, generation))
         self.clients.publisher.send(self.retry, again, self.where)
         gone = [OutgoingRecord(None, stored.key, [], stored.dead_letter.id) for stored, _ in batch]
         self.clients.publisher.send(self.name, gone, self.where)
@@ -166,9 +158,5 @@ class DeadLetters:
     def _make(self) -> None:
         if not self._made:
             if not self.clients.partitions(self.name, self.where):
-                self.clients.make_topic(self.name, 1, self.clients.settings.replication, _CONFIG, self.where)
+                self.clients.make_topic(self.name, 1, _CONFIG, self.where)
             self._made = True
-
-
-def _origin(held: FetchedMessage) -> str:
-    return f"{held.partition.topic}-{held.partition.number}-{held.offset}"

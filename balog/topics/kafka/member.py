@@ -77,9 +77,10 @@ class GroupMember(Membership):
         return self._deliveries.receipt(held)
 
     def _received(self, held: FetchedMessage) -> Received:
-        attempts, generation = held.before + held.attempts, held.partition.generation_of(held)
-        receipt = self._deliveries.receipt(held)
-        return Received(held.id, held.body, receipt, attempts, held.published, held.key, generation, held.is_tombstone)
+        receipt, generation = self._deliveries.receipt(held), held.partition.generation_of(held)
+        return Received(
+            *(held.id, held.body, receipt, held.deliveries, held.published, held.key, generation, held.is_tombstone)
+        )
 
     def _put_back(self, taken: Sequence[FetchedMessage]) -> None:
         with self._changed:

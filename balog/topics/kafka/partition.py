@@ -44,6 +44,16 @@ class FetchedMessage:
     settled: bool = False
     is_tombstone: bool = False
 
+    @property
+    def deliveries(self) -> int:
+        """The number of deliveries, from here and before."""
+        return self.before + self.attempts
+
+    @property
+    def origin(self) -> str:
+        """The position of the record, ``topic-partition-offset``."""
+        return f"{self.partition.topic}-{self.partition.number}-{self.offset}"
+
     def recall(self, attempts: int) -> None:
         """Continue with the deliveries that the last commit recorded."""
         self.attempts = attempts

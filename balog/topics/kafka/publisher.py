@@ -6,26 +6,17 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from balog.common.errors import TopicError
 from balog.topics.kafka.errors import as_kafka_error, explain, is_denied
-from balog.topics.kafka.records import Headers
+from balog.topics.kafka.records import OutgoingRecord
 
 _QUEUE_FULL = 0.005
 
 _quiet = logging.getLogger("balog.topics.kafka.librdkafka")
-
-
-class OutgoingRecord(NamedTuple):
-    """A record to store; ``value`` None is a tombstone. Errors name its ``id``."""
-
-    value: bytes | None
-    key: str | bytes | None
-    headers: Headers
-    id: str
 
 
 class Publisher:

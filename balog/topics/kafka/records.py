@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 from confluent_kafka import Message as Record
 
-from balog.topics.base import DeadLetter, Generation
+from balog.topics.base import DeadLetter, Generation, GivenUp, read_names, write_names
 from balog.topics.kafka.errors import explain, is_denied
+from balog.topics.kafka.partition import FetchedMessage
 from balog.topics.kafka.settings import Settings
 
 Headers = list[tuple[str, str | bytes | None]]
@@ -32,6 +33,15 @@ MAX_TRACEBACK = 32 * 1024
 """Bytes of a dead letter's headers."""
 
 
+class OutgoingRecord(NamedTuple):
+    """A record to store; ``value`` None is a tombstone. Errors name its ``id``."""
+
+    value: bytes | None
+    key: str | bytes | None
+    headers: Headers
+    id: str
+
+
 class StoredDeadLetter(NamedTuple):
     """A dead letter in its topic."""
 
@@ -43,10 +53,16 @@ class StoredDeadLetter(NamedTuple):
     generation: Generation
 
 
-def again_headers(
-    id: str, key: str | None, published: float, generation: Generation, attempts: int = 0, due: float = 0.0
-) -> Headers:
-    """Return the headers of a message that goes to a group again, through the group's retry topic.
+def again_record(
+    id: str,
+    body: bytes,
+    key: str | None,
+    published: float,
+    generation: Generation,
+    attempts: int = 0,
+    due: float = 0.0,
+) -> OutgoingRecord:
+    """Return the record of a message that goes to a group again, through the group's retry topic.
 
     Args:
         attempts: number of earlier deliveries.
@@ -56,44 +72,39 @@ def again_headers(
     headers.append((GENERATION, _generation(generation)))
     if key is not None:
         headers.append((KEY, key))
-    return headers
+    return OutgoingRecord(body, key, headers, id)
 
 
-def dead_letter_headers(
-    topic: str,
-    dead_letter: DeadLetter,
-    origin: str,
-    message_key: str | None,
-    published: float,
-    generation: Generation,
-    *,
-    brief: bool = False,
-) -> Headers:
-    """Return the headers of a dead letter.
+def dead_letter_record(
+    topic: str, group: str, held: FetchedMessage, why: GivenUp, died: float, *, brief: bool = False
+) -> OutgoingRecord:
+    """Return the record of a dead letter.
 
     Args:
-        origin: the position of the failed record, ``topic-partition-offset``.
+        topic: the topic of the message; that of a retried one has another name.
+        died: seconds since the epoch.
         brief: shorten or omit long details.
     """
     headers: Headers = [
-        (ID, dead_letter.id),
+        (ID, held.id),
         (TOPIC, topic),
-        (GROUP, dead_letter.group),
-        (ORIGIN, origin),
-        (REASON, _cut(dead_letter.reason, 256 if brief else MAX_REASON)),
-        (ATTEMPTS, str(dead_letter.attempts)),
-        (DIED, repr(dead_letter.died)),
-        (PUBLISHED, repr(published)),
+        (GROUP, group),
+        (ORIGIN, held.origin),
+        (REASON, _cut(why.reason, 256 if brief else MAX_REASON)),
+        (ATTEMPTS, str(held.deliveries)),
+        (DIED, repr(died)),
+        (PUBLISHED, repr(held.published)),
     ]
+    generation = held.partition.generation_of(held)
     if generation != Generation():
         headers.append((GENERATION, _generation(generation)))
-    if dead_letter.consumers:
-        headers.append((CONSUMERS, _names(dead_letter.consumers, 256 if brief else MAX_REASON)))
-    if dead_letter.traceback and not brief:
-        headers.append((TRACEBACK, _cut(dead_letter.traceback, MAX_TRACEBACK)))
-    if message_key is not None:
-        headers.append((KEY, message_key))
-    return headers
+    if why.consumers:
+        headers.append((CONSUMERS, write_names(why.consumers, 256 if brief else MAX_REASON)))
+    if why.traceback and not brief:
+        headers.append((TRACEBACK, _cut(why.traceback, MAX_TRACEBACK)))
+    if held.key is not None:
+        headers.append((KEY, held.key))
+    return OutgoingRecord(held.body, held.origin, headers, held.id)
 
 
 def read_headers(record: Record) -> dict[str, str]:
@@ -183,7 +194,7 @@ def read_dead_letter(record: Record, topic: str, group: str) -> StoredDeadLetter
         headers.get(REASON, ""),
         _number(headers, ATTEMPTS, int, 0),
         _number(headers, DIED, float, max(record.timestamp()[1], 0) / 1000),
-        _read_names(headers.get(CONSUMERS, "")),
+        read_names(headers.get(CONSUMERS, "")),
         headers.get(TRACEBACK, ""),
         str(offset),
     )
@@ -224,21 +235,6 @@ def _event_id(body: bytes | str) -> str | None:
         return _head.decode(body).header.id[:200] or None
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
-
-
-def _names(names: Sequence[str], longest: int) -> bytes:
-    """Return as many names as fit into a number of bytes, as JSON."""
-    fitting = list(names)
-    while len(written := msgspec.json.encode(fitting)) > longest:
-        fitting.pop()
-    return written
-
-
-def _read_names(text: str) -> tuple[str, ...]:
-    try:
-        return tuple(msgspec.json.decode(text, type=list[str]))
-    except (msgspec.MsgspecError, RecursionError):
-        return ()
 
 
 def _cut(text: str, longest: int) -> str:

@@ -25,8 +25,7 @@ from balog.topics.kafka.clients import Clients
 from balog.topics.kafka.dead_letters import DeadLetters
 from balog.topics.kafka.member import GroupMember
 from balog.topics.kafka.partition import FetchedMessage
-from balog.topics.kafka.publisher import OutgoingRecord
-from balog.topics.kafka.records import ID, again_headers, body_of, new_number, read
+from balog.topics.kafka.records import ID, OutgoingRecord, again_record, body_of, new_number, read
 
 DEAD = ".dead"
 RETRY = ".retry"
@@ -85,8 +84,7 @@ class KafkaTopic(Topic):
         if not outgoing:
             return 0
         if not self._count_partitions():
-            settings = self._clients.settings
-            self._clients.make_topic(self.name, settings.partitions, settings.replication, _CONFIG, self._where)
+            self._clients.make_topic(self.name, self._clients.settings.partitions, _CONFIG, self._where)
         self._clients.publisher.send(self.name, outgoing, self._where)
         return len(outgoing)
 
@@ -148,14 +146,9 @@ class KafkaTopic(Topic):
     def _move(self, group: str, leaving: Sequence[tuple[FetchedMessage, float]]) -> None:
         self._make_retry(group)
         again = [
-            OutgoingRecord(
-                held.body,
-                held.key,
-                again_headers(
-                    *(held.id, held.key, held.published, held.partition.generation_of(held)),
-                    *(held.before + held.attempts, due),
-                ),
-                held.id,
+            again_record(
+                *(held.id, held.body, held.key, held.published, held.partition.generation_of(held)),
+                *(held.deliveries, due),
             )
             for held, due in leaving
         ]
@@ -166,7 +159,7 @@ class KafkaTopic(Topic):
             return
         name = self._names(group)[1]
         if not self._clients.partitions(name, self._where):
-            self._clients.make_topic(name, 1, self._clients.settings.replication, _CONFIG, self._where)
+            self._clients.make_topic(name, 1, _CONFIG, self._where)
             member = self._clients.member_if_there(self.name, group)
             if member is not None:
                 member.find_retries()

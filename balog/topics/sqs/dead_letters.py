@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from balog.common.errors import TopicError
-from balog.topics.base import DeadLetter, GivenUp
+from balog.topics.base import DeadLetter, GivenUp, read_names, write_names
 from balog.topics.sqs.account import Account
 from balog.topics.sqs.packing import Packing, lossy_attribute, number_attribute, read_attribute, read_receipt
 from balog.topics.sqs.queue import OutgoingMessage, Queue, SqsMessage
@@ -105,7 +104,7 @@ class DeadQueue:
             reason=reason if not problem or problem in reason else f"{reason}; {problem}",
             attempts=int(attempts) if _NUMBER.fullmatch(attempts) else received.attempts,
             died=received.published,
-            consumers=_names(read_attribute(attributes, _CONSUMERS)),
+            consumers=read_names(read_attribute(attributes, _CONSUMERS) or ""),
             traceback=read_attribute(attributes, _TRACEBACK) or "",
             token=str(raw["MessageId"]),
         )
@@ -116,7 +115,7 @@ class DeadQueue:
             _GROUP: lossy_attribute(group, _SHORT_REASON_BYTES),
             _ATTEMPTS: number_attribute(why.received.attempts),
             _REASON: lossy_attribute(why.reason, _REASON_BYTES),
-            _CONSUMERS: lossy_attribute(_join(why.consumers), _CONSUMERS_BYTES),
+            _CONSUMERS: lossy_attribute(write_names(why.consumers, _CONSUMERS_BYTES), _CONSUMERS_BYTES),
             _TRACEBACK: lossy_attribute(why.traceback, _TRACEBACK_BYTES),
         }
         whole = self.packing.fit(_with(message, fields), limit)
@@ -141,19 +140,3 @@ class DeadQueue:
 def _with(message: SqsMessage, attributes: dict[str, dict[str, str] | None]) -> SqsMessage:
     present = {name: value for name, value in attributes.items() if value is not None}
     return SqsMessage(message.text, {**message.attributes, **present})
-
-
-def _join(names: tuple[str, ...]) -> str:
-    """Return as many names as fit, as JSON."""
-    kept = list(names)
-    while kept and len(json.dumps(kept)) > _CONSUMERS_BYTES:
-        kept.pop()
-    return json.dumps(kept) if kept else ""
-
-
-def _names(text: str | None) -> tuple[str, ...]:
-    try:
-        names = json.loads(text or "[]")
-    except (ValueError, RecursionError):
-        return ()
-    return tuple(str(name) for name in names) if isinstance(names, list) else ()
