@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sqlite3
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -54,40 +53,31 @@ class MemoryTopic(LocalTopic):
 
 
 class _MemoryFile(SqliteFile):
-    """A database in memory, which the threads of a process share."""
+    """A database in memory, which the threads of a process share. Closing it changes nothing."""
 
     def __init__(self, label: str) -> None:
-        self.label = label
-        self._lock = threading.RLock()
-        self._connection: sqlite3.Connection | None = None
+        super().__init__(Path(label), label, tables.SCHEMA, tables.APPLICATION_ID, tables.VERSION)
 
     def exists(self) -> bool:
         """Return whether the database was created."""
         return self._connection is not None
 
-    @contextmanager
-    def read(self) -> Iterator[sqlite3.Connection]:
-        """Return the connection."""
+    def _create(self) -> None:
         with self._lock:
             if self._connection is None:
-                raise TopicNotFoundError(self.label)
-            yield self._connection
+                connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+                connection.executescript(self._schema)
+                self._connection = connection
+
+    def _connect(self) -> sqlite3.Connection:
+        raise TopicNotFoundError(self.label)
 
     @contextmanager
-    def write(self, create: bool = False, durable: bool = True) -> Iterator[sqlite3.Connection]:
-        """Return the connection in a transaction."""
-        with self._lock:
-            if create and self._connection is None:
-                self._connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-                self._connection.executescript(tables.SCHEMA)
-            with self.read() as connection:
-                connection.execute("BEGIN")
-                try:
-                    yield connection
-                except BaseException:
-                    connection.execute("ROLLBACK")
-                    raise
-                connection.execute("COMMIT")
+    def _turn(self) -> Iterator[None]:
+        yield
 
-    def close(self) -> None:
+    def _forget_if_replaced(self) -> None:
+        """Do nothing: no other process can replace it."""
+
+    def _close(self) -> None:
         """Do nothing; messages stay."""

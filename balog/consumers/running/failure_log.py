@@ -21,21 +21,6 @@ log = logging.getLogger("balog.consumers.failures")
 """Logger for handler failures only, so you can silence it separately."""
 
 
-class _Period:
-    __slots__ = ("left_out", "logged", "since")
-
-    def __init__(self, since: float) -> None:
-        self.since = since
-        self.logged = self.left_out = 0
-
-    def count(self) -> bool:
-        """Count a failure; return whether it gets a line."""
-        may_log = self.logged < MAX_LINES
-        self.logged += may_log
-        self.left_out += not may_log
-        return may_log
-
-
 class FailureLog:
     """Logs failures. Ten thousand failures in the same place cost a hundred lines and a count.
 
@@ -46,7 +31,8 @@ class FailureLog:
     def __init__(self) -> None:
         self.has_open_periods = False
         self._lock = threading.Lock()
-        self._periods: dict[str, _Period] = {}
+        self._periods: dict[str, tuple[float, int]] = {}
+        """By kind, when its period began, in seconds of ``time.monotonic``, and the number of failures since."""
 
     def log_results(self, results: Mapping[HandlerTask, TaskResult]) -> None:
         """Log a line for each failure, and one line for all postponed events.
@@ -94,22 +80,20 @@ class FailureLog:
         """
         now = time.monotonic()
         with self._lock:
-            over = {what: period for what, period in self._periods.items() if at_once or now - period.since >= PERIOD}
+            over = {what: each for what, each in self._periods.items() if at_once or now - each[0] >= PERIOD}
             for what in over:
                 del self._periods[what]
             self.has_open_periods = bool(self._periods)
-        for what, period in over.items():
-            _log_left_out(what, period, now)
+        for what, (since, count) in over.items():
+            if count > MAX_LINES:
+                level = logging.INFO if what.endswith("put events off") else logging.ERROR
+                log.log(level, "%s %d more times in %.0f s", what, count - MAX_LINES, now - since)
 
     def _may_log(self, level: int, what: str) -> bool:
         if not log.isEnabledFor(level):
             return False
         with self._lock:
             self.has_open_periods = True
-            return self._periods.setdefault(what, _Period(time.monotonic())).count()
-
-
-def _log_left_out(what: str, period: _Period, now: float) -> None:
-    if period.left_out:
-        level = logging.INFO if what.endswith("put events off") else logging.ERROR
-        log.log(level, "%s %d more times in %.0f s", what, period.left_out, now - period.since)
+            since, count = self._periods.get(what) or (time.monotonic(), 0)
+            self._periods[what] = since, count + 1
+            return count < MAX_LINES

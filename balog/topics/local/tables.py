@@ -281,27 +281,22 @@ def prune_some(file: SqliteFile, retention: float | None, now: float) -> int | N
     Returns:
         The number of deleted messages; None if there was nothing to delete.
     """
-    if retention is None:
-        oldest = now - DEFAULT_RETENTION
-        with file.read() as connection:
-            if not _has_older_messages(connection, oldest, _handled_by_all(connection)):
-                return None
-        with file.write() as connection:
-            return _delete_older_messages(connection, oldest, _handled_by_all(connection))
-    oldest = now - retention
+    last = _handled_by_all if retention is None else lambda connection: _ALL
+    oldest = now - (DEFAULT_RETENTION if retention is None else retention)
     are_dead_old = (
         "SELECT (SELECT died FROM dead ORDER BY number LIMIT 1) < ?1 OR (SELECT MIN(since) FROM redriven) < ?1"
     )
     with file.read() as connection:
-        is_old = _has_older_messages(connection, oldest, _ALL)
-        if not (is_old or connection.execute(are_dead_old, (oldest,)).fetchone()[0]):
+        is_old = _has_older_messages(connection, oldest, last(connection))
+        if not (is_old or (retention is not None and connection.execute(are_dead_old, (oldest,)).fetchone()[0])):
             return None
     with file.write() as connection:
-        connection.execute("DELETE FROM dead WHERE died < ?", (oldest,))
-        connection.execute(  # the trigger deletes the messages
-            "DELETE FROM leases WHERE seq IN (SELECT seq FROM redriven WHERE since < ?)", (oldest,)
-        )
-        return _delete_older_messages(connection, oldest, _ALL)
+        if retention is not None:
+            connection.execute("DELETE FROM dead WHERE died < ?", (oldest,))
+            connection.execute(  # the trigger deletes the messages
+                "DELETE FROM leases WHERE seq IN (SELECT seq FROM redriven WHERE since < ?)", (oldest,)
+            )
+        return _delete_older_messages(connection, oldest, last(connection))
 
 
 def _handled_by_all(connection: sqlite3.Connection) -> int:

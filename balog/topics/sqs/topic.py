@@ -172,17 +172,12 @@ class SqsTopic(Topic):
     def dead_letters(self, group: str, limit: int = 100) -> list[DeadLetter]:
         """Return the dead letters of all groups. They are hidden from others meanwhile."""
         check_name("group", group)
-        dead_letters: list[DeadLetter] = []
         queue = self._dead.queue()
         if not queue.exists():
-            return dead_letters
+            return []
         with closing(queue.browse(_LOOK, set())) as pages:
-            for raw in itertools.chain.from_iterable(pages):
-                dead_letter = self._dead.read(raw)
-                if dead_letter is not None:
-                    dead_letters.append(dead_letter)
-                if len(dead_letters) >= limit:
-                    break
+            read = map(self._dead.read, itertools.chain.from_iterable(pages))
+            dead_letters = [*itertools.islice(filter(None, read), max(limit, 0))]
         return sorted(dead_letters, key=lambda dead_letter: dead_letter.died)
 
     def redrive(self, group: str, decide: Callable[[DeadLetter], bytes | None], limit: int | None = None) -> int:
@@ -199,12 +194,9 @@ class SqsTopic(Topic):
                 outgoing: list[OutgoingMessage] = []
                 handles: list[str] = []
                 spent: list[Receipt] = []
-                for raw in page:
-                    if limit is not None and looked >= limit:
-                        break
-                    dead_letter = self._dead.read(raw)
-                    if dead_letter is None:
-                        continue
+                read = ((raw, self._dead.read(raw)) for raw in page)
+                own = ((raw, dead_letter) for raw, dead_letter in read if dead_letter is not None)
+                for raw, dead_letter in itertools.islice(own, None if limit is None else max(limit - looked, 0)):
                     looked += 1
                     body = decide(dead_letter)
                     if body is not None:
@@ -247,13 +239,9 @@ class SqsTopic(Topic):
 
     def peek(self, limit: int = 10, *, newest: bool = False) -> list[Received]:
         """Return some messages in no order. They are hidden meanwhile, and this counts as a delivery."""
-        seen: list[Received] = []
         with closing(self._queue.browse(_LOOK, set())) as pages:
-            for page in pages:
-                seen += [self._packing.unpack(raw) for raw in page]
-                if len(seen) >= limit:
-                    break
-        return seen[:limit]
+            received = itertools.islice(itertools.chain.from_iterable(pages), max(limit, 0))
+            return [self._packing.unpack(raw) for raw in received]
 
     def seek(self, group: str, to: float | Literal["earliest", "latest"]) -> GroupState:
         """Raise TopicError: a queue has no positions."""
