@@ -12,9 +12,11 @@ import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import duckdb
 import msgspec
+import numpy as np
 import pyarrow as pa
 
 from balog.analytics.closed_duckdb import open_closed
@@ -24,50 +26,46 @@ from balog.analytics.reading.validation import LONGEST_LINE
 DOUBLE_DIGITS = 17
 """Decimal digits that identify any double. A number with more digits was not a double."""
 
-_ALIKE = bytes.maketrans(b"0123456789E", b"0000000000e")
-_POINT = ord(".")
-_HALF = b"0" * 9  # of more than 17 digits, nine or more are on one side of the point
-_DIGITS = re.compile(rb"0*")
+_NUMBER = re.compile(rb"([0-9]+)(?:\.([0-9]+)|(?=[eE]))")
+_EXPONENT = re.compile(rb"[eE][-+]?[0-9]{3}")
 _BEFORE = b":,[ \t\r\n"
-_LONGEST = 60  # bytes before a point or an exponent to look at
+_LONGEST = 60  # bytes before an exponent to look at
 
 
 def inexact_lines(text: bytes) -> list[int]:
     """Return the indices of the JSON lines that may have a number that a double would round."""
-    alike = text.translate(_ALIKE)  # each digit becomes 0, so that a fast search finds long numbers
-    positions = [*_fractions(text, alike), *_exponents(text, alike)]
-    lines: set[int] = set()
-    line = before = 0
-    for position in sorted(positions):
-        line += text.count(b"\n", before, position)
-        lines.add(line)
-        before = position
-    return sorted(lines)
+    chars = np.frombuffer(text, np.uint8)
+    positions = sorted([*_fractions(text, chars), *_exponents(text, chars)])
+    if not positions:
+        return []
+    lines = np.searchsorted(np.flatnonzero(chars == ord("\n")), positions)
+    return sorted(set(lines.tolist()))
 
 
-def _fractions(text: bytes, alike: bytes) -> Iterator[int]:
-    """Yield the positions of the points of numbers with more than ``DOUBLE_DIGITS`` digits."""
-    for needle, behind in ((b"." + _HALF, 0), (_HALF + b".", len(_HALF)), (_HALF + b"e", len(_HALF))):
-        end = 0
-        while (at := alike.find(needle, end)) >= 0:
-            point = at + behind
-            head = alike[max(point - _LONGEST, 0) : point]
-            start = point - len(head) + len(head.rstrip(b"0"))
-            end = _DIGITS.match(alike, point + 1).end()  # type: ignore[union-attr]  # it matches no digit, too
-            digits = text[start : end if alike[point] == _POINT else point]
-            if len(digits) > DOUBLE_DIGITS and len(digits.replace(b".", b"").strip(b"0")) > DOUBLE_DIGITS:
-                yield point
+def _fractions(text: bytes, chars: np.ndarray[Any, Any]) -> Iterator[int]:
+    """Yield the positions of numbers with a point or an exponent and more than ``DOUBLE_DIGITS`` digits."""
+    runs = chars - ord(".") < 12  # the point and the digits; the slash between them is in no number
+    length = 1
+    while length <= DOUBLE_DIGITS:  # runs[i] says whether so many bytes from i on are of a number
+        step = min(length, DOUBLE_DIGITS + 1 - length)
+        runs = runs[:-step] & runs[step:]
+        length += step
+    starts = np.flatnonzero(runs)
+    for start in starts[np.diff(starts, prepend=-2) > 1].tolist():
+        number = _NUMBER.match(text, start)
+        if number and len(b"".join(number.groups(b"")).strip(b"0")) > DOUBLE_DIGITS:
+            yield start
 
 
-def _exponents(text: bytes, alike: bytes) -> Iterator[int]:
+def _exponents(text: bytes, chars: np.ndarray[Any, Any]) -> Iterator[int]:
     """Yield the positions of exponents of three or more digits."""
-    for needle in (b"e000", b"e-000", b"e+000"):
-        end = 0
-        while (at := alike.find(needle, end)) >= 0:
-            end = at + len(needle)
-            head = text[max(at - _LONGEST, 0) : at].rstrip(b"0123456789.-")
+    digits = chars - ord("0") < 10
+    might_be = ((chars | 32) == ord("e"))[1:-3] & digits[:-4] & digits[3:-1]
+    for position in (np.flatnonzero(might_be) + 1).tolist():
+        if _EXPONENT.match(text, position):
+            head = text[max(position - _LONGEST, 0) : position].rstrip(b"0123456789.-")
             if not head or head[-1] in _BEFORE:  # otherwise it is inside a string, as the digits of an id are
-                yield at
+                yield position
 
 
 class _Event(msgspec.Struct):

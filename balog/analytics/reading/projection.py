@@ -57,9 +57,8 @@ class Projection:
 
     Attributes:
         columns: DuckDB's ``columns`` for ``read_json``, as SQL text.
-        select: expressions over those columns, with the names of ``arrow``. A variant is its JSON text here.
+        select: expressions over those columns, with the names of ``arrow``. A variant or map is its JSON text here.
         arrow: the Arrow schema of the batches for Spark.
-        variants: the columns that have to be encoded as variants.
         texts: the columns with the payload's text, and variants.
         rest: the SQL after FROM: the condition on rows; with one, rows of quarantine are omitted.
     """
@@ -67,7 +66,6 @@ class Projection:
     columns: str
     select: str
     arrow: pa.Schema
-    variants: tuple[str, ...]
     texts: tuple[str, ...] = ()
     rest: str = ""
 
@@ -96,10 +94,8 @@ def project(fields: Iterable[pa.Field], cls_type: str = "") -> Projection:
             select[name] = '"schema"'
         elif name == "context_json" and kind == pa.string():
             header["context"], select[name] = "JSON", "CAST(header.context AS VARCHAR)"
-        elif name == "context" and kind == _DEFAULTS[name] and "context_json" in requested:
-            select[name] = "coalesce(TRY_CAST(header.context AS MAP(VARCHAR, VARCHAR)), MAP {})"
         elif name == "context" and kind == _DEFAULTS[name]:
-            header[name], select[name] = "MAP(VARCHAR, VARCHAR)", "coalesce(header.context, MAP {})"
+            header[name], select[name] = "JSON", "coalesce(CAST(header.context AS VARCHAR), '{}')"
         elif name == "context" and _is_struct_of_strings(kind) and "context_json" not in requested:
             header[name] = _struct(dict.fromkeys(names(kind), "VARCHAR"))
             select[name] = "struct_pack({})".format(
@@ -126,7 +122,6 @@ def project(fields: Iterable[pa.Field], cls_type: str = "") -> Projection:
         columns="{" + ", ".join(f"{text(name)}: {text(kind)}" for name, kind in columns.items()) + "}",
         select=", ".join(f"{expression} AS {quoted(name)}" for name, expression in select.items()) or "1",
         arrow=schema,
-        variants=tuple(name for name, kind in requested.items() if kind == VARIANT),
         texts=tuple(name for name in select if select[name] == _TEXT),
         rest=f"WHERE ({payload.select('cls_type', pa.string())}) = {text(cls_type)}" if cls_type else "",
     )

@@ -118,9 +118,8 @@ class StoragePool:
 
 
 _stores: dict[tuple[int, str, str], RemoteStorage] = {}
-_failing_stores: set[int] = (
-    set()
-)  # stores (by id) whose last request failed after all tries; the next requests get one try
+_failing_stores: set[int] = set()
+"""Stores (by id) whose last request failed after all tries; the next requests get one try."""
 
 
 class _Ranges(io.RawIOBase):

@@ -19,6 +19,7 @@ from balog.analytics.reading.forms import EventLines, pieces, read_parts
 from balog.analytics.reading.parser import Parser, borrow_parser, exact_payloads, inexact_lines
 from balog.analytics.reading.projection import Projection
 from balog.analytics.reading.remote import StoragePool
+from balog.analytics.reading.schemas import VARIANT
 from balog.analytics.reading.tasks import Slice
 from balog.analytics.reading.topics import is_topic, read_topic
 from balog.analytics.reading.validation import NormalizedLines, count_events, normalize, normalize_line
@@ -95,12 +96,12 @@ class EventQuery:
         table = self._query_projection(parser)
         if "timestamp" in table.column_names:
             check_years(table.column("timestamp"))
-        for name in self._projection.variants:
-            pairs = [encode(text) for text in table.column(name).to_pylist()]
-            kind = self.arrow.field(name).type
-            values = [pa.array(part, pa.binary()) for part in (list(zip(*pairs)) or [(), ()])]
-            encoded = pa.StructArray.from_arrays(values, fields=list(kind))
-            table = table.set_column(table.schema.get_field_index(name), name, encoded)
+        for field in self.arrow:
+            index = table.schema.get_field_index(field.name)
+            if pa.types.is_map(field.type):
+                table = table.set_column(index, field.name, _maps(parser, table.column(index)))
+            elif field.type == VARIANT:
+                table = table.set_column(index, field.name, _variants(table.column(index)))
         return None if self._projection.rest else table.num_rows, table
 
     def _query_projection(self, parser: Parser) -> pa.Table:
@@ -122,6 +123,21 @@ class EventQuery:
     def merge(self, parser: Parser, digests: Sequence[pa.Table]) -> pa.Table:
         """Concatenate the results."""
         return pa.concat_tables(digests)
+
+
+_MAPS = "SELECT CAST(CAST(text AS JSON) AS MAP(VARCHAR, VARCHAR)) AS map FROM given"
+
+
+def _maps(parser: Parser, texts: pa.ChunkedArray) -> pa.Array:
+    """Return objects of JSON as maps, each text converted once: the events of a run have the same context."""
+    distinct = texts.combine_chunks().dictionary_encode()
+    maps = parser.ask(_MAPS, pa.table({"text": distinct.dictionary})).column("map")
+    return maps.combine_chunks().take(distinct.indices)
+
+
+def _variants(texts: pa.ChunkedArray) -> pa.StructArray:
+    parts = list(zip(*map(encode, texts.to_pylist()))) or [(), ()]
+    return pa.StructArray.from_arrays([pa.array(part, pa.binary()) for part in parts], fields=list(VARIANT))
 
 
 def scan(

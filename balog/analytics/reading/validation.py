@@ -137,12 +137,8 @@ def _are_objects_of_distinct_keys(payloads: list[Raw]) -> bool:
     joined = b"[" + b",".join(payloads) + b"]"
     try:
         again = _encode(_objects(joined))  # each key once
-    except (
-        msgspec.DecodeError,
-        RecursionError,
-        OverflowError,
-    ):  # not an object, or a number that only Python reads, such as 1e999
-        again = b""
+    except (msgspec.DecodeError, RecursionError, OverflowError):
+        again = b""  # not an object, or a number that only Python reads, such as 1e999
     # A colon may be written as \u003a; otherwise count the colons of keys and strings.
     if again == joined or (b"\\u003" not in joined and again.count(b":") == joined.count(b":")):
         return True
@@ -154,7 +150,7 @@ def _are_objects_of_distinct_keys(payloads: list[Raw]) -> bool:
 
 def _may_hide_a_key(piece: bytes) -> bool:
     """Return whether a line with Unicode escapes, which can hide a duplicate key from a search, has a duplicate key."""
-    if b"\\" not in piece or b"\\u00" not in piece or _ESCAPED_CHARACTER.search(piece) is None:
+    if _ESCAPED_CHARACTER.search(piece) is None:
         return False
     return any(has_duplicate_key(line) for line in piece.split(b"\n") if line.strip())
 

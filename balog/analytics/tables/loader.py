@@ -95,9 +95,8 @@ def _name(kind: str, what: object, commits: int) -> str:
     return f"{kind}-{hashlib.sha256(json.dumps(what).encode()).hexdigest()[:16]}-{commits}"
 
 
-_CORE_BYTES = (
-    128 * 1024**2
-)  # of a commit, for each core: what starts and ends a commit does not leave cores idle for long
+_CORE_BYTES = 128 * 1024**2
+"""Bytes of a commit for each core: what starts and ends a commit does not leave cores idle for long."""
 
 
 @dataclass(frozen=True)

@@ -63,10 +63,8 @@ class DocumentReader:
 
     def __init__(self) -> None:
         self._rest, self._offset = b"", 0
-        self._place, self._is_bare = (
-            _TOP,
-            False,
-        )  # the part of a document in which the rest begins; whether its list has no name
+        # the part of a document in which the rest begins; whether its list has no name
+        self._place, self._is_bare = _TOP, False
         self._resume: re.Pattern[bytes] | None = None  # the pattern to continue at
 
     @property
@@ -271,9 +269,8 @@ class SqsConverter(FormConverter):
             lines.add(_in_one_line(text), offset, text)
         elif document.Body is not UNSET:
             self._take_body(document.Body, document.MessageAttributes, offset, lines)
-        elif (
-            document.Messages is not UNSET
-        ):  # it is not the first member, or the reader would have returned the messages one by one
+        elif document.Messages is not UNSET:
+            # It is not the first member, or the reader would have returned the messages one by one.
             for message in document.Messages or ():
                 self._take(DocumentMessage(offset, bytes(message)), lines)
         elif document.ResponseMetadata is UNSET and text.strip(b"{} \t\r\n"):  # there may have been no messages
