@@ -17,15 +17,16 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 import pyarrow as pa
-from msgspec import UNSET, Raw, Struct
+from msgspec import Struct
 from pyspark.sql import DataFrame, SparkSession
 
 from balog.analytics.reading.schemas import EVENT
 from balog.analytics.reading.spark_types import arrow_schema, struct
+from balog.analytics.rollups.selection import event_from_row
 from balog.common.errors import BalogError
 from balog.common.storage import StorageError, open_storage
 from balog.delivery.attempt import attempt, reason_of
-from balog.event import Event, Header, encode, new_id
+from balog.event import Event, encode, new_id
 from balog.filters.event_filter import EventFilter
 from balog.sinks.archive.store_part import MANIFESTS, describe
 from balog.sinks.base import Delivery, Sink, SinkConfig, SinkError
@@ -110,7 +111,7 @@ def _write(
     """Write one partition, in a worker."""
     from pyspark import TaskContext
 
-    events = (selection.make(event) for batch in batches for event in _events(batch))
+    events = (selection.make(event_from_row(row)) for batch in batches for row in batch.to_pylist())
     if isinstance(config, StoreSinkConfig):
         context = TaskContext.get()
         with TemporaryDirectory(prefix="balog-filter-") as folder:
@@ -174,17 +175,3 @@ def _with_retries(do: Callable[[], object], config: SinkConfig) -> None:
             time.sleep(backoff.delay(failures, error.retry_after))
         else:
             return
-
-
-def _events(batch: pa.RecordBatch) -> Iterator[Event]:
-    for row in batch.to_pylist():
-        context = msgspec.json.decode(row["context_json"]) if row["context_json"] is not None else {}
-        header = Header(
-            id=row["id"],
-            channel=row["channel"],
-            timestamp=row["timestamp"],
-            level=row["level"] if row["level"] is not None else UNSET,
-            composition=row["composition"],
-            context=context or {},
-        )
-        yield Event(schema=row["schema"], header=header, stored_payload=Raw(row["payload_json"].encode()))

@@ -164,7 +164,7 @@ def from_events(events: DataFrame, *, once: bool = True) -> DataFrame:
         (f.col("id") if "id" in events.columns else f.lit(None)).cast("string").alias("id"),
         "channel",
         "level",
-        f.col("timestamp").alias("moment"),
+        "timestamp",
         _context(events, "application"),
         _context(events, "run_id"),
         _payload(events).alias("payload_json"),
@@ -173,7 +173,7 @@ def from_events(events: DataFrame, *, once: bool = True) -> DataFrame:
     if once and "id" in events.columns and not events.isStreaming:
         # Invalid lines have no id; with one key for all of them, they would all be in one task.
         keyed = named.withColumn("key", f.coalesce("id", f.expr("uuid()")))
-        rank = f.row_number().over(Window.partitionBy("key").orderBy("moment"))
+        rank = f.row_number().over(Window.partitionBy("key").orderBy("timestamp"))
         named = keyed.withColumn("copy", rank).drop("key")
     return named.mapInArrow(_roll, ROLLUP)
 

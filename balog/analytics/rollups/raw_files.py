@@ -97,7 +97,7 @@ def _roll_copies(engine: DuckDBEngine, folder: Path, files: list[str]) -> int:
     if not files:
         return 0
     engine.connection.read_parquet(files).create_view("copies")
-    ranked = "row_number() OVER (PARTITION BY id ORDER BY moment)"
+    ranked = "row_number() OVER (PARTITION BY id ORDER BY timestamp)"
     first = engine.connection.sql(f"SELECT * FROM copies QUALIFY {ranked} = 1").to_arrow_reader(10_000)  # noqa: S608
     with pa.ipc.new_file(str(folder / "again-copies.rows"), ROLLUP) as file:
         for batch in roll_batches(iter(first)):

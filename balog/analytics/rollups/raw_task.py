@@ -29,7 +29,7 @@ from balog.analytics.reading.schemas import QUARANTINE, struct
 from balog.analytics.reading.tasks import Slice
 from balog.analytics.rollups.schemas import IDS
 from balog.analytics.rollups.selection import COLUMNS, Selection
-from balog.analytics.rollups.worker import RollupQuery, hashes_of, roll_batches
+from balog.analytics.rollups.worker import EVENT_COLUMNS, RollupQuery, hashes_of, roll_batches, with_context
 from balog.common.errors import BalogError
 from balog.common.signals import blocking, signals_for_main_thread
 
@@ -88,13 +88,7 @@ def _selected(batches: Iterator[pa.RecordBatch], selection: Selection | None) ->
     """Yield the events that count and invalid lines, in the columns of ``roll_batches``."""
     for batch in batches:
         kept = selection.keep(batch) if selection is not None else batch
-        columns = {name: kept.column(name) for name in ("id", "channel", "level", "payload_json", "quarantine")}
-        columns["moment"] = kept.column("timestamp")
-        context = kept.column("context")
-        for name in ("application", "run_id"):
-            is_struct = pa.types.is_struct(context.type)
-            columns[name] = pc.struct_field(context, name) if is_struct else pc.map_lookup(context, name, "first")
-        yield pa.RecordBatch.from_pydict(columns)
+        yield with_context(kept).select([*EVENT_COLUMNS, "quarantine"])
 
 
 def _without_copies(
@@ -124,11 +118,8 @@ def _without_text(batch: pa.RecordBatch) -> pa.RecordBatch:
     bad = batch.column(index)
     fields = list(bad.type)
     parts = [pa.nulls(len(bad), field.type) if field.name == "raw" else bad.field(field.name) for field in fields]
-    return batch.set_column(index, batch.schema.field(index), _struct(parts, fields, bad))
-
-
-def _struct(parts: list[pa.Array], fields: list[pa.Field], like: pa.StructArray) -> pa.StructArray:
-    return pa.StructArray.from_arrays(parts, fields=fields, mask=like.is_null())
+    without = pa.StructArray.from_arrays(parts, fields=fields, mask=bad.is_null())
+    return batch.set_column(index, batch.schema.field(index), without)
 
 
 class _WithoutPandas:

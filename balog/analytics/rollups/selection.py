@@ -9,10 +9,11 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import UNSET
 
 from balog.analytics.reading.schemas import QUARANTINE, struct
 from balog.common.errors import EventError
-from balog.event import decode
+from balog.event import Event, Header
 from balog.filters import Expression
 
 
@@ -61,20 +62,25 @@ def _scalar(moment: datetime) -> pa.Scalar:
 
 def _matches(condition: Expression, row: dict[str, Any]) -> bool:
     """Return whether an event matches; its payload is decoded only if the condition reads it."""
-    with suppress(EventError):
-        return condition.matches(decode(_line(row)))
+    with suppress(EventError, msgspec.DecodeError):
+        return condition.matches(event_from_row(row))
     return False
 
 
-def _line(row: dict[str, Any]) -> bytes:
-    header = {
-        "id": row["id"],
-        "channel": row["channel"],
-        "timestamp": row["timestamp"],
-        "composition": row["composition"],
-        "context": msgspec.Raw((row["context_json"] or "{}").encode()),
-    }
-    if row["level"] is not None:
-        header["level"] = row["level"]
-    payload = msgspec.Raw((row["payload_json"] or "{}").encode())
-    return msgspec.json.encode({"schema": row["schema"], "header": header, "payload": payload})
+def event_from_row(row: dict[str, Any]) -> Event:
+    """Return the event of a row with the columns of ``COLUMNS``.
+
+    Raises:
+        msgspec.DecodeError: the context has a number beyond the doubles.
+    """
+    header = Header(
+        id=row["id"],
+        channel=row["channel"],
+        timestamp=row["timestamp"],
+        level=row["level"] if row["level"] is not None else UNSET,
+        composition=row["composition"],
+        context=msgspec.json.decode(row["context_json"] or "{}"),
+    )
+    return Event(
+        schema=row["schema"], header=header, stored_payload=msgspec.Raw((row["payload_json"] or "{}").encode())
+    )

@@ -98,7 +98,7 @@ _LINES = f"""header.id AS id, header.channel AS channel, header."level" AS "leve
   header.context.application AS application, header.context.run_id AS run_id, {_TYPE}, payload"""
 _SELECT, _, _REST = _digested(f"{_LINES} FROM \0").partition(" FROM \0")
 _SELECT_IDS = _digested(f"{_LINES} FROM \0", ", list(hash(id)) AS ids").partition(" FROM \0")[0]
-_FRAME = _digested(f"""*, {_TYPE} FROM (SELECT id, channel, "level", moment, application, run_id,
+_FRAME = _digested(f"""*, {_TYPE} FROM (SELECT id, channel, "level", "timestamp" AS moment, application, run_id,
   TRY(json_transform(payload_json, '{json.dumps(_PAYLOAD)}')) AS payload FROM given)""")  # noqa: S608
 
 _ROLLED = f"""WITH details AS (SELECT * EXCLUDE (t), t.* FROM
@@ -218,13 +218,37 @@ def _first_copies(table: pa.Table) -> tuple[pa.Table, int]:
     return first, table.num_rows - first.num_rows
 
 
+EVENT_COLUMNS = ["id", "channel", "level", "timestamp", "application", "run_id", "payload_json"]
+"""The columns of events that are rolled up."""
+
+
+def with_context(events: pa.RecordBatch) -> pa.RecordBatch:
+    """Append the columns ``run_id`` and ``application`` from the context, which is a map or a struct."""
+    context = events.column("context")
+    for name in ("run_id", "application"):
+        values = pc.struct_field(context, name) if pa.types.is_struct(context.type) else _map_values(context, name)
+        events = events.append_column(name, values)
+    return events
+
+
+def _map_values(maps: pa.MapArray, name: str) -> pa.Array:
+    """Return the value of a key in each map, or null; several times as fast as ``map_lookup``."""
+    offsets = maps.offsets.to_numpy()
+    keys = maps.keys.slice(offsets[0], offsets[-1] - offsets[0]) if len(maps) else maps.keys[:0]
+    indices = pc.indices_nonzero(pc.equal(keys, name)).to_numpy()[::-1]
+    rows = np.repeat(np.arange(len(maps)), np.diff(offsets))[indices]
+    takes = np.full(len(maps), -1, dtype=np.int64)
+    takes[rows] = indices + offsets[0]  # of duplicate keys, the first is stored last
+    return maps.items.take(pa.array(takes, mask=takes < 0))
+
+
 def roll_batches(batches: Iterator[pa.RecordBatch], *, with_ids: bool = False) -> Iterator[pa.RecordBatch]:
     """Yield the rollup of events, many at a time.
 
     Args:
-        batches: with columns ``id``, ``channel``, ``level``, ``moment``, ``application``, ``run_id``, ``payload_json``
-            and ``quarantine``; a payload that is not JSON counts as an event without a type. In a column ``copy``, 1
-            marks the first row of an id; other rows are only counted, in a row of the kind ``copies``.
+        batches: with ``EVENT_COLUMNS``; a payload that is not JSON counts as an event without a type. Where there is a
+            column ``quarantine``, its values are invalid lines. In a column ``copy``, 1 marks the first row of an id;
+            other rows are only counted, in a row of the kind ``copies``.
         with_ids: whether to return rows of the kind ``ids``, too.
     """
     for given in gathered(batches):
@@ -232,17 +256,17 @@ def roll_batches(batches: Iterator[pa.RecordBatch], *, with_ids: bool = False) -
         if copies:
             counted = pa.table({"kind": pa.array([COPIES]), "count": pa.array([copies], pa.int64())})
             yield from _typed(counted).to_batches()
-        bad = table.column("quarantine").is_valid()
-        broken = table.filter(bad).select(["quarantine"])
-        if broken.num_rows:
-            yield from _typed(broken).to_batches()
-        events = table.filter(pc.invert(bad)).drop_columns(["quarantine"])
-        if events.num_rows:
+        if "quarantine" in table.column_names:
+            bad = table.column("quarantine").is_valid()
+            broken, table = table.filter(bad).select(["quarantine"]), table.filter(pc.invert(bad))
+            if broken.num_rows:
+                yield from _typed(broken).to_batches()
+        if table.num_rows:
             with borrow_parser() as parser:
-                digest = parser.ask(f"SELECT {_FRAME}", events)
+                digest = parser.ask(f"SELECT {_FRAME}", table.select(EVENT_COLUMNS))
                 yield from _finished(parser.ask(_ROLLED, digest)).to_batches()
             if with_ids:
-                yield from _id_rows(hashes_of(events)).to_batches()
+                yield from _id_rows(hashes_of(table)).to_batches()
 
 
 def gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:

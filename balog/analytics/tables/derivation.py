@@ -7,13 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from balog.analytics.reading.spark_types import QUARANTINE, arrow_schema, arrow_type
-from balog.analytics.rollups.worker import gathered, roll_batches
+from balog.analytics.reading.spark_types import arrow_schema
+from balog.analytics.rollups.worker import EVENT_COLUMNS, gathered, roll_batches, with_context
 from balog.analytics.tables.column_conversion import Columns
 from balog.analytics.tables.log import read_columns
 from balog.analytics.tables.stage import BatchStage, DayFiles
@@ -32,7 +31,6 @@ _MOST_FILES = 4  # of one day in a task, on average; a machine of two cores make
 _CLOSED = 16  # tables to write and sync at a time
 _COMPARED = 1_000  # rows to convert to Python at a time
 _CONTEXT_KEYS = ("run_id", "application")
-_QUARANTINE = arrow_type(QUARANTINE)
 
 
 class PayloadTable(NamedTuple):
@@ -70,10 +68,8 @@ class Derivation:
         for read in _read(paths):
             if merge:
                 merged.add(pa.Table.from_batches([read]))
-            batch = read
-            for name in _CONTEXT_KEYS:
-                batch = batch.append_column(name, _map_values(read.column("context"), name))
-            for rows in roll_batches(iter([_to_roll(batch)])):
+            batch = with_context(read)
+            for rows in roll_batches(iter([batch.select(EVENT_COLUMNS)])):
                 rolled.add(pa.Table.from_batches([rows]))
             types = batch.column("cls_type")
             untyped += pc.sum(pc.invert(pc.is_in(types, has_table))).as_py()
@@ -161,23 +157,6 @@ class _Typed:
             except Exception:  # the error of all events together is reported
                 return RowError(self.kind.table, "payload_json", event, reason)
         return RowError(self.kind.table, "payload_json", ids[0], f"{reason} (of {len(ids):,} events together)")
-
-
-def _map_values(maps: pa.MapArray, name: str) -> pa.Array:
-    """Return the value of a key in each map, or null; several times as fast as ``map_lookup``."""
-    offsets = maps.offsets.to_numpy()
-    keys = maps.keys.slice(offsets[0], offsets[-1] - offsets[0]) if len(maps) else maps.keys[:0]
-    indices = pc.indices_nonzero(pc.equal(keys, name)).to_numpy()[::-1]
-    rows = numpy.repeat(numpy.arange(len(maps)), numpy.diff(offsets))[indices]
-    takes = numpy.full(len(maps), -1, dtype=numpy.int64)
-    takes[rows] = indices + offsets[0]  # of duplicate keys, the first is stored last
-    return maps.items.take(pa.array(takes, mask=takes < 0))
-
-
-def _to_roll(batch: pa.RecordBatch) -> pa.RecordBatch:
-    names = ["id", "channel", "level", "moment", "application", "run_id", "payload_json"]
-    columns = [batch.column("timestamp" if name == "moment" else name) for name in names]
-    return pa.RecordBatch.from_arrays([*columns, pa.nulls(batch.num_rows, _QUARANTINE)], [*names, "quarantine"])
 
 
 class DerivationTask(NamedTuple):

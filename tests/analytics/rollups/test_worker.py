@@ -6,6 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from balog.analytics.reading import scan as scanning
 from balog.analytics.reading.scan import scan
@@ -14,6 +16,8 @@ from balog.analytics.rollups import worker
 from balog.analytics.rollups.worker import RollupQuery, roll_batches
 
 Roll = Callable[..., list[dict[str, Any]]]
+pairs = st.tuples(st.sampled_from("abc"), st.none() | st.sampled_from("xyz"))
+maps = st.lists(st.none() | st.lists(pairs, max_size=4))
 
 
 def of_lines(write: Any, documents: list[Any]) -> list[dict[str, Any]]:
@@ -27,7 +31,7 @@ def of_a_frame(documents: list[Any]) -> list[dict[str, Any]]:
         return {
             **{name: header.get(name) for name in ("id", "channel", "level")},
             **{name: header.get("context", {}).get(name) for name in ("application", "run_id")},
-            "moment": pa.scalar(header["timestamp"]).cast(pa.timestamp("us", "UTC")).as_py(),
+            "timestamp": pa.scalar(header["timestamp"]).cast(pa.timestamp("us", "UTC")).as_py(),
             "payload_json": json.dumps(document["payload"]),
             "quarantine": None,
         }
@@ -36,7 +40,7 @@ def of_a_frame(documents: list[Any]) -> list[dict[str, Any]]:
     schema = pa.schema(
         [
             *((name, pa.string()) for name in names),
-            ("moment", pa.timestamp("us", "UTC")),
+            ("timestamp", pa.timestamp("us", "UTC")),
             ("quarantine", RollupQuery().arrow.field("quarantine").type),
         ]
     )
@@ -171,3 +175,12 @@ def test_a_cls_type_is_read_as_json_text(roll: Roll, make: Any) -> None:
     names = ["metric", "5", "true", "null", "{}", 'a"b', "\\", "日志", "\n", ""]
     rows = roll(*(make({"cls_type": name}) for name in names))
     assert sorted(row["cls_type"] for row in kinds(rows, "events")) == sorted(names)
+
+
+@settings(deadline=None)
+@given(maps, st.integers(0, 5), st.integers(0, 5))
+def test_a_key_is_map_values_in_every_map_also_of_a_slice(data: list[Any], skip: int, most: int) -> None:
+    whole = pa.array(data, pa.map_(pa.string(), pa.string()))
+    for some in (whole, whole.slice(min(skip, len(whole)), most)):
+        expected = [next((value for key, value in row or [] if key == "a"), None) for row in some.to_pylist()]
+        assert worker._map_values(some, "a").to_pylist() == expected

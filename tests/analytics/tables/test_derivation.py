@@ -1,4 +1,4 @@
-"""What workers look up in contexts."""
+"""The tables of payload types, as a worker derives them."""
 
 import json
 from datetime import datetime, timedelta, timezone
@@ -8,28 +8,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from balog.analytics.reading.spark_types import TEXT_EVENT, struct
 from balog.analytics.source import EventSource
 from balog.analytics.tables import stage
 from balog.analytics.tables.column_conversion import Columns
-from balog.analytics.tables.derivation import Derivation, PayloadTable, _map_values
+from balog.analytics.tables.derivation import Derivation, PayloadTable
 from balog.analytics.tables.stage import BatchStage, DayFiles
 from balog.analytics.tables.table_schema import merge
-
-pairs = st.tuples(st.sampled_from("abc"), st.none() | st.sampled_from("xyz"))
-maps = st.lists(st.none() | st.lists(pairs, max_size=4))
-
-
-@settings(deadline=None)
-@given(maps, st.integers(0, 5), st.integers(0, 5))
-def test_a_key_is_map_values_in_every_map_also_of_a_slice(data: list[Any], skip: int, most: int) -> None:
-    whole = pa.array(data, pa.map_(pa.string(), pa.string()))
-    for some in (whole, whole.slice(min(skip, len(whole)), most)):
-        expected = [next((value for key, value in row or [] if key == "a"), None) for row in some.to_pylist()]
-        assert _map_values(some, "a").to_pylist() == expected
 
 
 def test_a_worker_makes_columns_only_for_types_that_it_has_events_of(
