@@ -8,12 +8,23 @@ from typing import Any, NamedTuple, TypeVar
 
 from balog.common.text import suggest
 from balog.tap.bookmarks import EveryN, EverySeconds
+from balog.tap.catalog import Catalog
 from balog.tap.config import make_spec
 from balog.tap.config.relative_files import place_of_caller
-from balog.tap.errors import TapError
+from balog.tap.errors import SyncError, TapError
 from balog.tap.records import MAX_QUARANTINED
 from balog.tap.schema import SchemaSource
-from balog.tap.streams import Stream, StreamFamily, StreamFinder, add, declare, inject, link
+from balog.tap.streams import (
+    DiscoveryContext,
+    Providers,
+    Stream,
+    StreamFamily,
+    StreamFinder,
+    add,
+    declare,
+    inject,
+    link,
+)
 
 _Any = TypeVar("_Any", bound=Callable[..., Any])
 
@@ -163,7 +174,7 @@ class TapDefinition:
     def link(self) -> dict[str, Stream]:
         """Apply all declarations and return the streams. It may be called again after further declarations.
 
-        With ``@tap.discover``, declarations for streams that were not found are ignored; see ``unused_names``.
+        With ``@tap.discover``, declarations for streams that were not found are ignored.
 
         Raises:
             TapError: a declaration for an unknown stream, an unknown parent, a stream without function or schema.
@@ -186,15 +197,45 @@ class TapDefinition:
             stream.check(settings, has_client=self.make_client is not None)
         return self.streams
 
-    def unused_names(self) -> list[str]:
-        """Return the names of streams that declarations mention and that the tap does not have."""
-        return sorted({each.stream for each in self._declarations if each.stream} - self.streams.keys())
+    def with_found_streams(
+        self, providers: Providers, log: Any, given: Catalog | None = None, source: str = ""
+    ) -> tuple[TapDefinition, dict[str, SyncError]]:
+        """Return the tap of one run, with the streams of ``@tap.discover``: all, or those that a catalog selects.
 
-    def extensible(self) -> TapDefinition:
-        """Return a copy whose ``streams`` further streams can be added to, for one run."""
-        definition = copy.copy(self)
-        definition.streams = StreamFamily(self.streams)
-        return definition
+        Args:
+            providers: make the arguments ``client`` and ``config``.
+            log: the tap's logger.
+            given: the user's catalog; None for all streams.
+            source: the catalog's file, for errors.
+
+        Returns:
+            The tap, and the errors by name: that of the source, and one for each stream that is selected and was not
+            found.
+        """
+        if self.finder is None:
+            return self, {}
+        tap = copy.copy(self)
+        tap.streams = StreamFamily(self.streams)
+        wanted: frozenset[str] | None = None
+        if given is not None:
+            entries = [entry for entry in given if entry.tap_stream_id not in self.streams]
+            selected = {entry.tap_stream_id for entry in entries if entry.is_selected}
+            described = [stream for entry in entries if (stream := self.finder.stream_of(entry)) is not None]
+            if selected <= {stream.name for stream in described}:
+                for stream in described if selected else ():
+                    tap.add(stream)
+                return tap, {}
+            wanted = frozenset(selected)
+        context = DiscoveryContext(log, wanted)
+        failure = self.finder.find(tap.streams, {**providers, "context": lambda: context})
+        if failure is not None:
+            return tap, {failure.stream: failure}
+        if wanted is None:
+            for name in sorted({each.stream for each in self._declarations if each.stream} - tap.streams.keys()):
+                log.warning(f"There is no stream {name!r}, which a declaration names{suggest(name, tap.streams)}")
+            return tap, {}
+        reason = f"it is selected in {source}, but @tap.discover does not find it; run --discover again"
+        return tap, {name: SyncError(name, reason) for name in sorted(wanted - tap.streams.keys())}
 
     def _setting(self, name: str, setting: str, parameters: Sequence[str] = ()) -> Callable[[_Any], _Any]:
         line = self._place_of(name, setting)

@@ -1,19 +1,20 @@
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
 
-from balog.tap.bookmarks import FullTable, State
+from balog.tap.bookmarks import State, full_table
 
 
 def table(
     state: State, said: list[int], *, can_resume: bool = False, clock: Callable[[], float] = lambda: 5.0
-) -> FullTable:
+) -> AbstractContextManager[int]:
     def activate(version: int) -> bool:
         said.append(version)
         return True
 
-    return FullTable(state, "contacts", activate, can_resume=can_resume, clock=clock)
+    return full_table(state, "contacts", activate, can_resume=can_resume, clock=clock)
 
 
 def entry(state: State) -> dict[str, object]:
@@ -54,7 +55,7 @@ def test_a_later_version_is_larger_than_the_active_one_also_when_the_clock_goes_
 
 def test_the_active_version_stays_when_a_later_one_is_not_activated() -> None:
     state = State({"bookmarks": {"contacts": {"initial_full_table_complete": True, "active_version": 4}}})
-    with FullTable(state, "contacts", lambda version: False):
+    with full_table(state, "contacts", lambda version: False):
         pass
     assert entry(state)["active_version"] == 4
 

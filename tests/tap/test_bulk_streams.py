@@ -19,7 +19,6 @@ from balog.tap.endpoints.bulk import rows_of
 from balog.tap.endpoints.bulk_job import JobReport
 from balog.tap.errors import SourceError, TapError
 from balog.tap.http import Client, Policy
-from balog.tap.http.downloads import download
 from tests.stand_ins.http_server import Answer, HttpStandIn
 from tests.stand_ins.job_server import Jobs
 from tests.tap.syncs import Ran, start_tap, sync
@@ -328,13 +327,13 @@ class TestServers:
         client = Client(server.url, policy=QUICK)
         with io.BytesIO() as file:
             server.will(Answer(200, b"a" * 3000, trouble="half"), Answer(200, b"b" * 10))
-            assert download(client, "x", file).body == b""
+            assert client.download("x", file).body == b""
             assert file.getvalue() == b"b" * 10
             server.will(Answer(200, b"c" * 3000))
             with pytest.raises(SourceError, match="larger than 2000 bytes"):
-                download(client, "x", file, max_bytes=2000)
+                client.download("x", file, max_bytes=2000)
             server.will(Answer(404, b"gone"))
-            assert download(client, "x", file, allow=(404,)).body == b"gone"
+            assert client.download("x", file, allow=(404,)).body == b"gone"
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from balog.tap.catalog.discovery import default_metadata, discover
+from balog.tap.catalog.choice import default_metadata, discover
 from balog.tap.errors import TapError
 from balog.tap.streams import Stream
 

@@ -15,7 +15,7 @@ from referencing.jsonschema import DRAFT7, DRAFT202012
 
 from balog.tap.errors import SchemaError
 from balog.tap.schema import json_file, resolve
-from balog.tap.schema.flattening import flatten
+from balog.tap.schema.references import flatten
 
 STREET = {"type": "string", "maxLength": 3}
 

@@ -23,7 +23,7 @@ class TestListOfNames:
     def test_what_is_named_must_be_there_and_may_be_anything(self) -> None:
         spec = make_spec(["base_url", "access_token"])
         config = {"base_url": None, "access_token": 3}
-        assert spec.check(config) == config
+        assert spec.check(config)[0] == config
         assert refused(spec, {}, source="c.json") == [
             "c.json: $: the field 'base_url' is missing",
             "c.json: $: the field 'access_token' is missing",
@@ -31,7 +31,7 @@ class TestListOfNames:
 
     def test_others_are_warned_of_with_what_was_meant(self) -> None:
         spec = make_spec(["base_url"])
-        assert spec.check({"base_url": "x", "bas_url": "y"}) == {"base_url": "x", "bas_url": "y"}
+        assert spec.check({"base_url": "x", "bas_url": "y"})[0] == {"base_url": "x", "bas_url": "y"}
         assert spec.warnings({"base_url": "x", "bas_url": "y"}) == [
             "$.bas_url: the tap does not know this setting; did you mean 'base_url'?"
         ]
@@ -40,7 +40,7 @@ class TestListOfNames:
         spec = make_spec(["base_url"])
         for right in ("2026-01-31", "2026-01-31T00:00:00Z", "2026-01-31T00:00:00+02:00", "2026-01-31 10:00:00"):
             assert spec.warnings({"base_url": "x", "start_date": right}) == []
-            assert spec.check({"base_url": "x", "start_date": right})["start_date"] == right
+            assert spec.check({"base_url": "x", "start_date": right})[0]["start_date"] == right
         for wrong in ("2026-02-30", "yesterday", "20260131"):
             (line,) = refused(spec, {"base_url": "x", "start_date": wrong})
             assert line.startswith("$.start_date: expected a date as")
@@ -76,7 +76,7 @@ class TestJsonSchema:
         )
         right = {"url": "u", "pages": 1, "ratio": 1, "dry": True, "tags": [], "auth": {"id": "i"}, "size": None}
         right |= {"kind": "y", "at": "2026-01-01T00:00:00Z", "day": "2026-01-01", "any": [{}]}
-        assert spec.check(right) == right
+        assert spec.check(right)[0] == right
         wrong = {"url": 1, "pages": True, "ratio": "x", "dry": 0, "tags": ["a", 5], "auth": {"id": None}, "size": "x"}
         assert sorted(refused(spec, {**wrong, "kind": "z", "at": "2026-01-01", "day": "x"})) == sorted(
             [
@@ -96,7 +96,7 @@ class TestJsonSchema:
     def test_what_may_be_missing_gets_its_default(self) -> None:
         auth = {"type": "object", "properties": {"scope": TEXT}}
         spec = make_spec({"properties": {"size": {**INT, "default": 100}, "auth": auth}, "required": ["auth"]})
-        assert spec.check({"auth": {}}) == {"auth": {}, "size": 100}
+        assert spec.check({"auth": {}})[0] == {"auth": {}, "size": 100}
         assert refused(spec, {"size": "x"}) == [
             "$: the field 'auth' is missing",
             "$.size: expected an integer, got a string",
@@ -106,9 +106,9 @@ class TestJsonSchema:
         scopes = {"type": "array", "items": TEXT, "default": ["read"]}
         spec = make_spec({"properties": {"auth": {"type": "object", "properties": {"scopes": scopes}}}})
         given: dict[str, Any] = {"auth": {}}
-        spec.check(given)["auth"]["scopes"].append("write")
+        spec.check(given)[0]["auth"]["scopes"].append("write")
         assert given == {"auth": {}}
-        assert spec.check(given) == {"auth": {"scopes": ["read"]}}
+        assert spec.check(given)[0] == {"auth": {"scopes": ["read"]}}
 
     def test_a_default_that_does_not_fit_is_the_taps_error(self) -> None:
         spec = make_spec({"properties": {"size": {**INT, "default": "x"}, "a": INT}})
@@ -138,7 +138,7 @@ class TestJsonSchema:
     def test_what_is_the_toolkits_is_not_refused_by_a_strict_one(self) -> None:
         spec = make_spec({"type": "object", "properties": {"url": {}}, "additionalProperties": False})
         config = {"url": "u", "start_date": "2026-01-01", "quarantine_file": "q"}
-        assert spec.check(config) == config
+        assert spec.check(config)[0] == config
         assert refused(spec, {**config, "start_dat": 1}) == ["$: there is no field 'start_dat'"]
 
     @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ class TestJsonSchema:
 
 class TestNone:
     def test_any_config_will_do(self) -> None:
-        assert make_spec(None).check({"x": 1}) == {"x": 1}
+        assert make_spec(None).check({"x": 1})[0] == {"x": 1}
         assert make_spec(None).warnings({"x": 1}) == []
 
     def test_what_is_no_spec_is_refused(self) -> None:
@@ -192,13 +192,14 @@ class TestSecrets:
         spec = make_spec({"properties": {"token": TEXT, "port": INT, "more": {"type": "array", "items": TEXT}}})
         given = {"token": {"env": "THE_TOKEN"}, "port": {"file": str(tmp_path / "port")}, "auth": {"id": "i"}}
         given["more"] = [{"env": "THE_TOKEN"}]
-        assert spec.check(given) == {"token": "hunter2", "port": 8080, "auth": {"id": "i"}, "more": ["hunter2"]}
+        config = {"token": "hunter2", "port": 8080, "auth": {"id": "i"}, "more": ["hunter2"]}
+        assert spec.check(given) == (config, {"hunter2", "8080"})
         assert given["token"] == {"env": "THE_TOKEN"}
 
     def test_an_object_that_the_spec_wants_is_no_reference(self) -> None:
         spec = make_spec({"properties": {"vars": {"type": "object"}, "place": {"properties": {"env": TEXT}}}})
         config = {"vars": {"env": "PATH"}, "place": {"env": "PATH"}}
-        assert spec.check(config) == config
+        assert spec.check(config)[0] == config
 
     def test_one_that_is_not_there_is_told_by_its_place(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv("NO_TOKEN", raising=False)
@@ -217,13 +218,13 @@ class TestSecrets:
         assert shown["properties"]["access_token"]["secret"] is True
         assert shown["properties"]["auth"]["properties"]["password"]["secret"] is True
         assert "secret" not in shown["properties"]["page_token"]
-        assert spec.check({"page_token": "p", "auth": {"password": "x"}})["access_token"] == "letmein"
+        assert spec.check({"page_token": "p", "auth": {"password": "x"}})[0]["access_token"] == "letmein"
 
     def test_a_schema_may_say_which_is_one(self) -> None:
         spec = make_spec(
             {"properties": {"pin": {"type": "string", "secret": True}, "token": {"type": "string", "secret": False}}}
         )
-        assert spec.secrets({"pin": "1234567", "token": "harmless"}) == {"1234567"}
+        assert spec.check({"pin": "1234567", "token": "harmless"})[1] == {"1234567"}
 
 
 def test_each_problem_has_the_source_of_its_setting() -> None:

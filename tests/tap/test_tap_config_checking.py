@@ -8,7 +8,7 @@ import jsonschema
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from balog.tap.config.validation import compile_schema, mismatches
+from balog.tap.config.spec import compile_schema, mismatches
 
 SCHEMA: dict[str, Any] = {
     "type": "object",

@@ -21,7 +21,6 @@ from balog.tap.credentials import cookie
 from balog.tap.errors import SourceError
 from balog.tap.http import Client, HttpError, Policy, Response
 from balog.tap.http.connections import Connections, Request
-from balog.tap.http.downloads import download
 from balog.testing import capture_events
 from tests.stand_ins.http_server import Answer, HttpStandIn
 
@@ -246,7 +245,7 @@ def test_cookies_go_to_no_other_server_and_into_downloads(server: HttpStandIn, c
             client.get(f"{other.url}/contacts")
         assert [request.headers["cookie"] for request in other.requests] == [None]
     with (tmp_path / "file").open("wb") as file:
-        download(client, "export", file)
+        client.download("export", file)
     assert server.requests[-1].headers["cookie"] == "session=secret1"
 
 

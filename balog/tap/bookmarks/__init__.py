@@ -2,16 +2,16 @@
 
 from balog.tap.bookmarks.progress import Progress
 from balog.tap.bookmarks.reader import read_state, state_of
-from balog.tap.bookmarks.state import FullTable, State
+from balog.tap.bookmarks.state import State, full_table
 from balog.tap.bookmarks.strategies import BookmarkStrategy, EveryN, EverySeconds, make_strategy
 
 __all__ = [
     "BookmarkStrategy",
     "EveryN",
     "EverySeconds",
-    "FullTable",
     "Progress",
     "State",
+    "full_table",
     "make_strategy",
     "read_state",
     "state_of",

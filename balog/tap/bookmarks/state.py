@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 ACTIVE_VERSION = "active_version"
@@ -119,9 +119,16 @@ _COMPLETE = "initial_full_table_complete"
 _MAX_VERSION = 1 << 53  # the largest integer that JSON readers with doubles keep
 
 
-@dataclass
-class FullTable:
-    """One full sync of a stream, as a context manager: ``with FullTable(…) as version``.
+@contextmanager
+def full_table(
+    state: State,
+    stream: str,
+    activate: Callable[[int], bool],
+    *,
+    can_resume: bool = False,
+    clock: Callable[[], float] = time.time,
+) -> Iterator[int]:
+    """Sync a stream's full table inside the ``with`` body: ``with full_table(…) as version``.
 
     In Singer's SPEC.md RECORD messages of a full table carry ``version``, and after ACTIVATE_VERSION a target may
     delete rows of other versions. On a first sync there are none, so it is also written at the start, as tap-mysql and
@@ -140,38 +147,21 @@ class FullTable:
         activate: writes an ACTIVATE_VERSION; returns whether it did.
         can_resume: the source starts at the position in the state.
         clock: returns seconds since 1970.
+
+    Yields:
+        The version: milliseconds since 1970, larger than any before.
     """
-
-    state: State
-    stream: str
-    activate: Callable[[int], bool]
-    can_resume: bool = False
-    clock: Callable[[], float] = time.time
-    version: int = field(default=0, init=False)
-
-    def __enter__(self) -> int:
-        """Return the version: milliseconds since 1970, larger than any before."""
-        last = version_in(self.state, self.stream, "version") or 0
-        if last and self.can_resume:
-            self.version = last
-        else:
-            active = version_in(self.state, self.stream) or 0
-            self.version = max(int(self.clock() * 1000), last + 1, active + 1)
-            self.state.set(self.stream, "version", self.version)
-        if not self.state.get(self.stream, _COMPLETE):
-            self._activate()
-        return self.version
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not None:
-            return
-        self._activate()
-        self.state.set(self.stream, "version", None)
-        self.state.set(self.stream, _COMPLETE, True)
-
-    def _activate(self) -> None:
-        if self.activate(self.version):
-            self.state.set(self.stream, ACTIVE_VERSION, self.version)
+    version = version_in(state, stream, "version") or 0
+    if not (version and can_resume):
+        version = max(int(clock() * 1000), version + 1, (version_in(state, stream) or 0) + 1)
+        state.set(stream, "version", version)
+    if not state.get(stream, _COMPLETE) and activate(version):
+        state.set(stream, ACTIVE_VERSION, version)
+    yield version
+    if activate(version):
+        state.set(stream, ACTIVE_VERSION, version)
+    state.set(stream, "version", None)
+    state.set(stream, _COMPLETE, True)
 
 
 def version_in(state: State, stream: str, key: str = ACTIVE_VERSION) -> int | None:

@@ -3,8 +3,7 @@
 The format is that of Singer's docs/DISCOVERY_MODE.md and SYNC_MODE.md: ``--catalog`` with metadata.
 """
 
-from balog.tap.catalog.choice import choose
-from balog.tap.catalog.discovery import Discovered, discover
+from balog.tap.catalog.choice import Discovered, choose, discover
 from balog.tap.catalog.entry import Breadcrumb, Catalog, CatalogEntry, Method, PropertySelection
 from balog.tap.catalog.reader import parse_catalog, read_catalog
 

@@ -1,8 +1,8 @@
-"""The options of every tap, with the names that Singer, singer-python and the Meltano SDK use."""
+"""The options of every tap, with the names of Singer, singer-python and the Meltano SDK, and what ``--about`` shows."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -53,3 +53,43 @@ def options(tap: TapDefinition) -> click.Command:
             click.Option(["--version", "version"], is_flag=True, help="Print the version."),
         ],
     )
+
+
+CAPABILITIES = ("about", "catalog", "discover", "state")
+
+
+def version_of(tap: TapDefinition) -> str:
+    """Return the version of the distribution that has the tap's name; "" if there is none."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(tap.name)
+    except (PackageNotFoundError, ValueError):
+        return ""
+
+
+def about(tap: TapDefinition) -> dict[str, Any]:
+    """Return the tap's name, version, capabilities, config as JSON Schema (``settings``) and declared streams.
+
+    ``finds_streams`` says whether it also finds streams in its source.
+    """
+    import balog
+
+    return {
+        "name": tap.name,
+        "version": version_of(tap),
+        "balog_version": balog.__version__,
+        "capabilities": list(CAPABILITIES),
+        "settings": tap.spec.json_schema(),
+        "finds_streams": tap.finder is not None,
+        "streams": [
+            {
+                "name": stream.name,
+                "key_properties": list(stream.key_properties),
+                "replication_method": stream.method,
+                "replication_key": stream.replication_key,
+                "parent": getattr(stream.parent, "name", None),
+            }
+            for stream in tap.streams.values()
+        ],
+    }

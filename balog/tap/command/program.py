@@ -20,8 +20,7 @@ from balog.common.local_path import local_path
 from balog.log.configuration import state
 from balog.tap.bookmarks import State, read_state
 from balog.tap.catalog import Catalog, Discovered, choose, discover, read_catalog
-from balog.tap.command.about import about, version_of
-from balog.tap.command.options import options
+from balog.tap.command.options import about, options, version_of
 from balog.tap.command.standard_output import messages_only, without_log_messages
 from balog.tap.config import environment_name, read_config
 from balog.tap.errors import OutputError, SyncError, TapConfigProblems
@@ -199,13 +198,12 @@ class Program:
         spec = self.tap.spec
         try:
             given = read_config(spec, self.tap.name, self._config)
-            config = spec.check(given.values, given.source, given.sources)
+            config, secrets = spec.check(given.values, given.source, given.sources)
         except TapConfigProblems as error:
             if is_needed:
                 raise self._with_variables(error) from None
             return error
         self._toolkit = spec.toolkit(config)
-        secrets = spec.secrets(given.values)
         if secrets:
             as_in_urls = (quote(secret, safe="") for secret in secrets)
             self._resources.enter_context(state.concealed({*secrets, *as_in_urls}))
@@ -245,14 +243,10 @@ class Program:
         return catalog
 
     def _find_streams(self, config: Any, given: Catalog | None = None, source: str = "") -> dict[str, SyncError]:
-        """Add the streams of ``@tap.discover`` to the tap, and return the errors; see ``found_streams``."""
-        if self.tap.finder is None:
-            return {}
-        from balog.tap.command.found_streams import find_streams
-
+        """Add the streams of ``@tap.discover`` to the tap, and return the errors."""
         providers: Providers = {"client": lambda: self._tap_client(config), "config": lambda: self._valid(config)}
-        self.tap, failed = find_streams(self.tap, self.tap.finder, providers, _logger(self.tap), given, source)
-        self._has_all_streams = given is None
+        self.tap, failed = self.tap.with_found_streams(providers, _logger(self.tap), given, source)
+        self._has_all_streams = given is None or self.tap.finder is None
         return failed
 
     def _read_state(self) -> Any:

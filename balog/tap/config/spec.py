@@ -1,4 +1,7 @@
-"""Config specifications: names of settings, and JSON Schemas; one validator."""
+"""Config specifications: names of settings, and JSON Schemas; one validator, jsonschema-rs.
+
+No message has a value of the config.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,10 @@ from typing import Any
 from balog.common.errors import ConfigError
 from balog.common.text import suggest
 from balog.tap.config.secrets import mark_secrets, reveal, secret_texts
-from balog.tap.config.validation import compile_schema, mismatches
 from balog.tap.errors import TapConfigProblems, TapError
+from balog.tap.json_schema.formats import is_instant
 from balog.tap.json_schema.keywords import MAX_DEPTH, types_of
+from balog.tap.json_schema.mismatch import TYPE_WORDS, json_path, type_name
 from balog.tap.json_schema.references import resolve_reference
 
 TOOLKIT_SETTINGS: dict[str, dict[str, Any]] = {
@@ -50,8 +54,8 @@ class ConfigSpec:
 
     def check(
         self, config: Mapping[str, Any], source: str = "", sources: Mapping[str, str] | None = None
-    ) -> dict[str, Any]:
-        """Return the config as the tap's functions receive it.
+    ) -> tuple[dict[str, Any], set[str]]:
+        """Return the config as the tap's functions receive it, and its secrets, including those that it references.
 
         Defaults are filled in, and references to secrets (``{"env": …}``, ``{"file": …}``) resolved.
 
@@ -65,12 +69,13 @@ class ConfigSpec:
             TapError: a default does not fit the schema.
         """
         problems: list[ConfigError] = []
-        revealed = reveal(config, self.schema, self.schema, "$", set(), problems)
+        secrets: set[str] = set()
+        revealed = reveal(config, self.schema, self.schema, "$", secrets, problems)
         if not problems:
             defaults: list[tuple[Any, Any]] = []
             filled: dict[str, Any] = _filled(revealed, self.schema, self.schema, defaults)
             if not (faults := list(mismatches(self._validator, filled))):
-                return filled
+                return filled, secrets.union(secret_texts(revealed, self.schema))
             given = set(map(str, mismatches(self._validator, revealed)))
             problems = [fault for fault in faults if str(fault) in given]
             if not problems and any(self._refuses(declared, default) for declared, default in defaults):
@@ -93,12 +98,6 @@ class ConfigSpec:
             for path, name, known in _unknown(config, self.schema, self.schema, "$", TOOLKIT_SETTINGS)
         ]
 
-    def secrets(self, config: Mapping[str, Any]) -> set[str]:
-        """Return the secrets of a config, including those that it references."""
-        texts: set[str] = set()
-        revealed = reveal(config, self.schema, self.schema, "$", texts, [])
-        return texts.union(secret_texts(revealed, self.schema))
-
     def json_schema(self) -> dict[str, Any]:
         """Return the JSON Schema of a config for ``--about``, with secrets marked and their defaults hidden.
 
@@ -108,7 +107,7 @@ class ConfigSpec:
         return shown
 
     def toolkit(self, config: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the settings of the toolkit by name, of a result of ``check``; None for a missing one."""
+        """Return the settings of the toolkit by name, of a checked config; None for a missing one."""
         return {name: config.get(name) for name in TOOLKIT_SETTINGS}
 
     @cached_property
@@ -186,3 +185,63 @@ def _unknown(
             yield from _unknown(value, named[name], root, f"{path}.{name}", {})
         elif named and "additionalProperties" not in schema and not forms and name not in besides:
             yield f"{path}.{name}", name, sorted(named)
+
+
+_NOT_RESTRICTING = ("password", "binary", "byte", "int32", "int64", "float", "double")
+_FORMATS = {"instant": is_instant, **dict.fromkeys(_NOT_RESTRICTING, lambda text: True)}
+_FORMAT_WORDS = {
+    "date": "a date as 2026-01-31",
+    "date-time": "a date and time as 2026-01-31T00:00:00Z",
+    "instant": "a date as 2026-01-31, or a date and time as 2026-01-31T00:00:00Z",
+}
+
+
+def compile_schema(schema: dict[str, Any]) -> Any:
+    """Return the validator of a JSON Schema; formats are checked, and nothing is fetched.
+
+    Raises:
+        TapError: it is not a JSON Schema, or it has an unknown format, an unknown reference, or a pattern that is not
+            one of Rust's regex crate, which takes linear time.
+    """
+    import jsonschema_rs  # imported when a tap reads its config
+
+    try:
+        return jsonschema_rs.validator_for(
+            schema,
+            validate_formats=True,
+            ignore_unknown_formats=False,
+            formats=_FORMATS,
+            pattern_options=jsonschema_rs.RegexOptions(),
+            offline=True,
+            mask="…",
+        )
+    except ValueError as error:
+        path = json_path(getattr(error, "instance_path", ()))
+        raise TapError(f"config schema: {path}: {str(error).splitlines()[0]}") from None
+
+
+def mismatches(validator: Any, config: Mapping[str, Any]) -> Iterator[ConfigError]:
+    """Yield an error for each place where a config breaks its schema.
+
+    Args:
+        validator: the result of ``compile_schema``.
+        config: decoded JSON.
+    """
+    for error in validator.iter_errors(config):
+        yield ConfigError(_reason(error), path=json_path(error.instance_path))
+
+
+def _reason(error: Any) -> str:
+    kind = error.kind
+    if kind.name == "required":
+        return f"the field {kind.property!r} is missing"
+    if kind.name == "additionalProperties":
+        return " and ".join(f"there is no field {name!r}" for name in kind.unexpected[:5])
+    if kind.name == "type":
+        words = (TYPE_WORDS[name] for name in sorted(kind.types, key="null".__eq__))
+        return f"expected {' or '.join(words)}, got {type_name(error.instance)}"
+    if kind.name == "format" and kind.format in _FORMAT_WORDS:
+        return f"expected {_FORMAT_WORDS[kind.format]}"
+    from balog.registry.reasons import describe_error  # imported only for errors: the registry is slow to import
+
+    return describe_error(error)

@@ -16,13 +16,13 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from balog.common.http.urls import check_url
 from balog.tap.credentials.credential import Granted
-from balog.tap.credentials.grant import GrantError, TokenAnswer, TokenGrant
-from balog.tap.credentials.refresh_token import refreshed, token_store
+from balog.tap.credentials.grant import GrantError, TokenAnswer
+from balog.tap.credentials.refresh_token import RefreshToken
 from balog.tap.errors import SourceError
 from balog.tap.patterns.concurrency import pause
 
 
-class AuthorizationCode(TokenGrant):
+class AuthorizationCode(RefreshToken):
     """Fetches access tokens after a person has signed in with a browser (RFC 6749, 4.1; PKCE, RFC 7636).
 
     The first run on a terminal prints an address, and waits until the browser returns to ``http://127.0.0.1:PORT/``
@@ -35,15 +35,16 @@ class AuthorizationCode(TokenGrant):
         timeout: seconds to wait for the browser.
         token_file: the JSON file for refresh tokens; None asks in each run.
         show: receives the text for the person, also without a terminal; None prints it to stderr.
-        options: those of ``TokenGrant``.
+        options: ``config_path`` and ``key`` of ``RefreshToken``, and those of ``TokenGrant``.
 
     Raises:
         ConfigError: an invalid URL.
+
+    A call raises ``SourceError`` if nobody has signed in in time, or there is no terminal to ask on.
     """
 
     name = "authorization_code"
     advice = "it rejected the sign-in; run the tap again on a terminal"
-    is_repeatable = False
 
     def __init__(
         self,
@@ -58,25 +59,16 @@ class AuthorizationCode(TokenGrant):
         show: Callable[[str], None] | None = None,
         **options: Any,
     ) -> None:
-        super().__init__(url, client_id, client_secret, **options)
+        super().__init__(url, client_id, client_secret, "", token_file=token_file, **options)
         check_url(authorize_url, "authorize_url")
         self._authorize_url = authorize_url
         self._port, self._timeout, self._show = port, timeout, show
         self._identity = f"{url}\n{client_id}\n{authorize_url}"
-        self._store = token_store(token_file)
-
-    def __call__(self) -> Granted | str:
-        """See ``TokenGrant``.
-
-        Raises:
-            SourceError: nobody has signed in in time, or there is no terminal to ask on.
-        """
-        return self._store.exchange(self._identity, "", self._use)
 
     def _use(self, token: str) -> tuple[Granted | str, str]:
         if token:
             try:
-                return refreshed(self._token, token)
+                return super()._use(token)
             except GrantError as error:
                 if error.code != "invalid_grant":
                     raise

@@ -19,7 +19,7 @@ import balog
 from balog.common.errors import ConfigError
 from balog.common.signals import signals_for_main_thread
 from balog.tap.credentials.credential import Granted
-from balog.tap.credentials.grant import TokenAnswer, TokenGrant
+from balog.tap.credentials.grant import TokenGrant
 from balog.tap.errors import SourceError, TapError
 from balog.tap.patterns.concurrency import cancelled_by, pause
 
@@ -68,7 +68,8 @@ class RefreshToken(TokenGrant):
             raise TapError("RefreshToken(…, config_path=…, token_file=…): expected one file for new refresh tokens")
         self._first = refresh_token
         self._identity = f"{url}\n{client_id}\n{refresh_token}"
-        self._store = token_store(token_file) if config_path is None else TokenStore(config_path, key)
+        path, key = (token_file, "") if config_path is None else (config_path, key)
+        self._store = MemoryStore() if path is None else TokenStore(path, key)
 
     def __call__(self) -> Granted | str:
         """See ``TokenGrant``.
@@ -76,18 +77,12 @@ class RefreshToken(TokenGrant):
         Raises:
             ConfigError: the new refresh token cannot be written; reported before the old one is used.
         """
-        return self._store.exchange(self._identity, self._first, lambda token: refreshed(self._token, token))
+        return self._store.exchange(self._identity, self._first, self._use)
 
-
-def refreshed(fetch: Callable[[dict[str, str]], TokenAnswer], token: str) -> tuple[Granted | str, str]:
-    """Use a refresh token; return the access token, and the new refresh token or ""."""
-    answer = fetch({"grant_type": "refresh_token", "refresh_token": token})
-    return answer.access, answer.refresh_token if answer.refresh_token != token else ""
-
-
-def token_store(path: str | os.PathLike[str] | None) -> TokenStore | MemoryStore:
-    """Return the store in a file of tokens; in memory without one."""
-    return MemoryStore() if path is None else TokenStore(path)
+    def _use(self, token: str) -> tuple[Granted | str, str]:
+        """Use a refresh token; return the access token, and the new refresh token or ""."""
+        answer = self._token({"grant_type": "refresh_token", "refresh_token": token})
+        return answer.access, answer.refresh_token if answer.refresh_token != token else ""
 
 
 class MemoryStore:

@@ -22,7 +22,6 @@ from balog.tap.endpoints.bulk_job import BulkJob, JobLostError, JobReport, JobSt
 from balog.tap.endpoints.endpoint import OWN, TEXT, EndpointStream, Values, is_map, names_in, values_at
 from balog.tap.errors import SourceError, TapError
 from balog.tap.http.client import Client
-from balog.tap.http.downloads import download
 from balog.tap.json_schema.keywords import is_number, types_of
 from balog.tap.paging.pages import Page
 from balog.tap.patterns.file_formats import FORMATS, BadRow, ReadOptions, read_rows
@@ -110,23 +109,12 @@ class BulkStream(EndpointStream):
     templates: ClassVar[tuple[str, ...]] = ("create", "body", "poll", "result")
     placeholders: ClassVar[tuple[str, ...]] = (*OWN, "job")
     own_settings: ClassVar[Checks] = {
+        **dict.fromkeys(("count", "create", "job", "key_header", "parts", "poll", "reason", "result", "status"), TEXT),
+        **dict.fromkeys(("deadline", "poll_seconds"), _SECONDS),
+        **dict.fromkeys(("done", "failed", "part_hosts"), _WORDS),
         "body": (is_map, "a dict"),
-        "count": TEXT,
-        "create": TEXT,
-        "deadline": _SECONDS,
-        "done": _WORDS,
-        "failed": _WORDS,
         "format": (lambda value: value in FORMATS, " or ".join(FORMATS)),
-        "job": TEXT,
         "jobs": (lambda value: type(value) is int and value >= 1, "a whole number, at least 1"),
-        "key_header": TEXT,
-        "part_hosts": _WORDS,
-        "parts": TEXT,
-        "poll": TEXT,
-        "poll_seconds": _SECONDS,
-        "reason": TEXT,
-        "result": TEXT,
-        "status": TEXT,
     }
 
     def __init__(self, name: str = "", *, place: str = "", **settings: Any) -> None:
@@ -212,13 +200,13 @@ class BulkStream(EndpointStream):
         Raises:
             JobLostError: the part is gone.
         """
-        answer = download(self._client_for(client, part), part, file, allow=_GONE)
+        answer = self._client_for(client, part).download(part, file, allow=_GONE)
         if answer.status in _GONE:
             raise JobLostError(f"a file is gone: the source answered {answer.status}")
 
     # -- the steps ----------------------------------------------------------------------------------------------------
 
-    def records(self, client: Any, context: Context) -> Iterator[Any]:
+    def records(self, client: Any, context: Context, parent: Any = None, item: Any = None) -> Iterator[Any]:
         """Yield the records of a job, a page at a time."""
         is_full = context.entry.replication_key is None
         attempt = 0

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from string import Formatter
@@ -270,6 +271,17 @@ class EndpointStream(Stream):
                     + suggest(setting, settings, limit=0)
                 )
 
+    def records(self, client: Any, context: Context, parent: Any = None, item: Any = None) -> Iterator[Any]:
+        """Yield the records, a page at a time."""
+        record = parent if item is None else item
+        with context.full_table() if self.replaces else nullcontext():
+            for page in self._requested(client, context, Values(context, record)):
+                yield self._completed(page, record)
+
+    def _requested(self, client: Any, context: Context, values: Values) -> Iterator[list[Any]]:
+        """Yield the pages of the requests with some values; subclasses define it, or ``records``."""
+        raise NotImplementedError
+
     def filled_path(self, setting: str, values: Values) -> str:
         """Return a setting that is a path, with the values of its placeholders; see ``Template.fill_path``."""
         parsed = self._parsed[setting]
@@ -279,7 +291,7 @@ class EndpointStream(Stream):
         """Return a setting with the values of its placeholders; what has no value is left out."""
         return fill(self._parsed[setting], values)
 
-    def completed(self, items: list[Any], record: Any) -> list[Any]:
+    def _completed(self, items: list[Any], record: Any) -> list[Any]:
         """Return records with the properties that come from the parent's record.
 
         Raises:

@@ -1,14 +1,16 @@
-"""Streams of GraphQL: the query is built from the schema and the selected properties."""
+"""Streams of GraphQL: the query is built from the schema and the selected properties.
+
+Errors of an answer fail the stream, are retried, or leave records with nulls.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from balog.common.text import one_line
 from balog.tap.catalog.entry import PropertySelection
 from balog.tap.endpoints.endpoint import ENDPOINT_SETTINGS, TEXT, EndpointStream, Values, is_map, values_at
-from balog.tap.endpoints.graphql_errors import body_of, errors_of, summary
 from balog.tap.endpoints.graphql_query import (
     Variable,
     build_query,
@@ -20,6 +22,7 @@ from balog.tap.endpoints.graphql_query import (
     variables_in,
 )
 from balog.tap.errors import SourceError, TapError
+from balog.tap.http.outcomes import HttpError, headers_of
 from balog.tap.http.retries import Policy
 from balog.tap.paging.named import Paging, named_paging
 from balog.tap.paging.pages import pages
@@ -109,10 +112,8 @@ class GraphQLStream(EndpointStream):
         if self.schema == "inferred":
             raise TapError(f"{self.title}: schema='inferred': a query needs the names of fields; use graphql_type(…)")
 
-    def records(self, client: Any, context: Context, parent: Any = None, item: Any = None) -> Iterator[Any]:
-        """Yield the records, a page at a time."""
-        record = parent if item is None else item
-        values = Values(context, record)
+    def _requested(self, client: Any, context: Context, values: Values) -> Iterator[list[Any]]:
+        """Yield the pages of records of the field."""
         variables = {parse_variable(name).name: value for name, value in self.filled("variables", values).items()}
         for each in self._variables.values():
             if each.type.endswith("!") and variables.get(each.name) is None:
@@ -129,10 +130,8 @@ class GraphQLStream(EndpointStream):
                 list(errors.kept([], context.log))
             return page
 
-        with context.full_table() if self.replaces else nullcontext():
-            for page in pages(fetch, paging.next, first=paging.first, items="items", may_repeat=self.may_repeat):
-                for part in errors.kept(page, context.log):
-                    yield self.completed(part, record)
+        for page in pages(fetch, paging.next, first=paging.first, items="items", may_repeat=self.may_repeat):
+            yield from errors.kept(page, context.log)
 
     def _send(self, client: Any, policy: Policy, document: dict[str, Any]) -> dict[str, Any]:
         for attempt in policy.attempts(self.path):
@@ -247,3 +246,78 @@ def _paging_of(text: str | None) -> Paging:
         return named_paging(text, "field")
     except ValueError as error:
         raise ValueError(f"paging={text!r}: {error}") from None
+
+
+_RATE_LIMITED = frozenset({"RATELIMITED", "RATELIMITEXCEEDED", "RATELIMIT", "THROTTLED", "TOOMANYREQUESTS", "429"})
+
+
+class RateLimitedError(SourceError):
+    """The source answered that requests come too fast. A retry helps.
+
+    Attributes:
+        headers: those of the answer.
+    """
+
+    def __init__(self, reason: str, headers: Mapping[str, str]) -> None:
+        super().__init__(reason, retryable=True, fault="rate limit")
+        self.headers = headers
+
+
+def body_of(answer: Any) -> dict[str, Any]:
+    """Return the body of an answer that has data, or raise the error that it has instead.
+
+    Raises:
+        RateLimitedError: requests come too fast.
+        HttpError: the answer has an error status, and no errors of GraphQL.
+        SourceError: the answer has no data.
+    """
+    status = getattr(answer, "status", 200)
+    try:
+        body = answer.json()
+    except SourceError:
+        if status >= 400:
+            raise HttpError(f"the source answered {status} without GraphQL errors", answer) from None
+        raise
+    if not isinstance(body, dict):
+        raise SourceError("the source answered JSON that is not a GraphQL response: expected an object with data")
+    errors = errors_of(body)
+    if any(_is_rate_limited(error) for error in errors):
+        raise RateLimitedError(f"the source answered {summary(errors)}", headers_of(answer))
+    if isinstance(body.get("data"), dict):
+        return body
+    if errors:
+        raise SourceError(f"the source answered {summary(errors)}")
+    raise SourceError(f"the source answered {status} without data and without errors of GraphQL")
+
+
+def errors_of(body: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the errors of a body; one that is not an object is a message."""
+    errors = body.get("errors") or []
+    errors = errors if isinstance(errors, list) else [errors]
+    return [error if isinstance(error, dict) else {"message": str(error)} for error in errors]
+
+
+def summary(errors: list[dict[str, Any]]) -> str:
+    """Return errors as one line: the first one's message, code and path, and how many others there are."""
+    if not errors:
+        return "no error"
+    first = errors[0]
+    message = first.get("message")
+    text = one_line(message)[:200] if isinstance(message, str) else ""
+    code, steps = _code(first), first.get("path")
+    path = ".".join(map(str, steps))[:200] if isinstance(steps, list) else ""
+    line = f"{text or 'an error without a message'}{f' ({code})' if code else ''}{f' at {path}' if path else ''}"
+    return line if len(errors) == 1 else f"{line}, and {len(errors) - 1} other errors"
+
+
+def _code(error: Mapping[str, Any]) -> str:
+    extensions = error.get("extensions")
+    extensions = extensions if isinstance(extensions, Mapping) else {}
+    for code in (extensions.get("code"), error.get("type"), extensions.get("type"), extensions.get("classification")):
+        if isinstance(code, (str, int)) and not isinstance(code, bool):
+            return str(code)[:60]
+    return ""
+
+
+def _is_rate_limited(error: Mapping[str, Any]) -> bool:
+    return "".join(char for char in _code(error).upper() if char.isalnum()) in _RATE_LIMITED

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from balog.tap.endpoints.graphql_errors import body_of
+from balog.tap.endpoints.graphql import body_of
 from balog.tap.errors import SchemaError
 from balog.tap.schema import SchemaSource
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import nullcontext
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from balog.tap.endpoints.endpoint import ENDPOINT_SETTINGS, TEXT, EndpointStream, Values, is_map
@@ -78,13 +78,8 @@ class RestStream(EndpointStream):
         if callable(self.paging):
             self._paging = Paging(self.paging)
 
-    def records(self, client: Any, context: Context, parent: Any = None, item: Any = None) -> Iterator[Any]:
-        """Yield the records, a page at a time."""
-        with context.full_table() if self.replaces else nullcontext():
-            yield from self._records(client, context, parent if item is None else item)
-
-    def _records(self, client: Any, context: Context, record: Any) -> Iterator[Any]:
-        values = Values(context, record)
+    def _requested(self, client: Any, context: Context, values: Values) -> Iterator[list[Any]]:
+        """Yield the pages of records of the endpoint."""
         url = self.filled_path("path", values)
         params, body = self.filled("params", values), self.filled("body", values)
 
@@ -96,11 +91,8 @@ class RestStream(EndpointStream):
                 raise _NoRecordsError
             return answer
 
-        try:
-            for page in self._pages(fetch):
-                yield self.completed(page, record)
-        except _NoRecordsError:
-            return
+        with suppress(_NoRecordsError):
+            yield from self._pages(fetch)
 
     def _pages(self, fetch: Callable[[Any], Any]) -> Iterator[list[Any]]:
         paging = self._paging

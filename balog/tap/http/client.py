@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 import weakref
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import date
-from typing import Any
+from typing import Any, BinaryIO
 from urllib.parse import parse_qsl, quote, quote_plus, urlencode, urljoin, urlsplit
 
 import msgspec
@@ -147,6 +149,39 @@ class Client:
             with attempt:
                 return self._once(request, endpoint, allow)
         raise AssertionError  # the last attempt raises its error
+
+    def download(
+        self,
+        path: str,
+        file: BinaryIO,
+        *,
+        max_bytes: int = 16 << 30,
+        max_seconds: float = 6 * 3600,
+        allow: tuple[int, ...] = (),
+    ) -> Response:
+        """Write the body of a successful GET to a file, which is empty before each try of the policy.
+
+        Args:
+            path: see ``request``.
+            file: open for writing.
+            max_bytes: the maximum size of the decompressed body.
+            max_seconds: the maximum time of one try.
+            allow: statuses that are returned like a success; their bodies are in the response.
+
+        Returns:
+            The response, with an empty body if it was a success.
+
+        Raises:
+            HttpError, SourceError: see ``request``.
+        """
+        twin = copy.copy(self)
+        twin.connections = replace(
+            self.connections, max_bytes=max_bytes, max_seconds=max_seconds, file=file, _pool=None
+        )
+        try:
+            return twin.get(path, headers={"Accept": "*/*"}, allow=allow)
+        finally:
+            twin.close()
 
     def is_same_server(self, url: str) -> bool:
         """Return whether a URL leads to the server of ``base_url``."""

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from datetime import date, datetime, timedelta, timezone, tzinfo
 from itertools import count
@@ -16,6 +17,9 @@ from typing import Any, NamedTuple
 
 from balog.tap.bookmarks import times
 from balog.tap.errors import SourceError, TapError, check_number
+from balog.tap.records.times import from_iso
+
+_OFFSET = re.compile(r"([+-]\d\d)(?::?(\d\d))?$")  # Python 3.10 reads +05:00 only
 
 
 class Window(NamedTuple):
@@ -176,16 +180,13 @@ def _parsed(value: str | date) -> date:
         if not isinstance(value, date):
             raise TapError(f"date_windows: expected a datetime, a date or a text, not {type(value).__name__}")
         return value
-    match = times.TIME.fullmatch(value.strip())
+    text = value.strip()
     try:
-        if match is None:
+        if times.TIME.fullmatch(text) is None:
             raise ValueError
-        year, month, day, hour, minute, second, fraction, zone_text = match.groups()
-        if hour is None:
-            return date(int(year), int(month), int(day))
-        zone = timezone(timedelta(minutes=times.offset_minutes(zone_text))) if zone_text else None
-        micro = int((fraction or "")[:6].ljust(6, "0"))
-        return datetime(int(year), int(month), int(day), int(hour), int(minute), int(second or 0), micro, zone)
+        if len(text) == 10:
+            return date.fromisoformat(text)
+        return from_iso(_OFFSET.sub(lambda at: f"{at[1]}:{at[2] or '00'}", text))
     except ValueError:
         raise TapError(f"date_windows: expected an ISO 8601 time, not {value[:60]!r}") from None
 

@@ -14,8 +14,7 @@ from balog.tap.errors import SchemaError
 from balog.tap.projects.documents import ApiDocument
 from balog.tap.projects.model import StreamPlan
 from balog.tap.projects.source_text import UniqueNames, pascal, snake
-from balog.tap.schema.flattening import flatten
-from balog.tap.schema.references import resolve_target
+from balog.tap.schema.references import flatten, resolve_target
 
 _FIELD = re.compile(r"[A-Za-z_]\w*")
 _ITEMS = ("data", "items", "results", "records", "values", "value", "content", "entries", "rows", "objects")

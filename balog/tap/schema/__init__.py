@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from balog.common.lazy_exports import deferred
-from balog.tap.schema.flattening import flatten
-from balog.tap.schema.references import resolve
+from balog.tap.schema.references import flatten, resolve
 from balog.tap.schema.sources import SchemaSource, generated, json_file, json_folder, schema_of
 from balog.tap.schema.validity import check
 

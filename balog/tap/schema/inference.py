@@ -19,7 +19,7 @@ from balog.tap.json_schema.formats import is_date
 from balog.tap.json_schema.keywords import rebuilt
 from balog.tap.records.plain import Unfit, time_text
 from balog.tap.records.times import is_date_time
-from balog.tap.schema.flattening import nullable
+from balog.tap.schema.references import nullable
 
 MOST = 1000
 

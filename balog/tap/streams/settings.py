@@ -46,34 +46,24 @@ Checks = Mapping[str, tuple[Callable[[Any], bool], str]]
 """For each setting, a check of its value and a description of the allowed values."""
 
 SETTINGS: Checks = {
-    "after": _FUNCTION,
-    "bookmark_of": _FUNCTION,
+    **dict.fromkeys(("after", "bookmark_of", "client", "for_each"), _FUNCTION),
+    **dict.fromkeys(("created_key", "each_key", "each_name", "replication_key"), _TEXT),
+    **dict.fromkeys(("has_log", "is_sorted", "select"), BOOL),
+    **dict.fromkeys(("key_properties", "replication_keys"), _NAMES),
+    **dict.fromkeys(("parent", "source_stream"), _STREAM),
     "bookmark_strategy": (
         lambda value: value in ("end_of_stream", "end_of_sync") or callable(value),
         "end_of_stream, tap.every_n(…), tap.every_seconds(…) or a function",
     ),
-    "client": _FUNCTION,
-    "created_key": _TEXT,
-    "each_key": _TEXT,
-    "each_name": _TEXT,
     "epoch": _one_of("seconds", "milliseconds"),
-    "for_each": _FUNCTION,
-    "has_log": BOOL,
-    "is_sorted": BOOL,
-    "key_properties": _NAMES,
     "lookback": (lambda value: is_number(value) and 0 <= value < float("inf"), "seconds or a number, not below 0"),
     "metadata": (_is_metadata, "a dict of dicts by breadcrumb, a tuple of texts"),
-    "parent": _STREAM,
     "policy": _one_of("coerce", "fail", "quarantine"),
-    "replication_key": _TEXT,
-    "replication_keys": _NAMES,
     "replication_method": _one_of("FULL_TABLE", "INCREMENTAL", "LOG_BASED"),
     "schema": (
         lambda value: isinstance(value, (dict, type)) or callable(value) or value == INFERRED,
         f"a JSON Schema, a source of one, or {INFERRED!r}",
     ),
-    "select": BOOL,
-    "source_stream": _STREAM,
 }
 """The settings that all streams have."""
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from balog.tap.bookmarks import FullTable, Progress
+from balog.tap.bookmarks import Progress, full_table
 from balog.tap.bookmarks.order import order_of
 from balog.tap.bookmarks.state import version_in
 from balog.tap.catalog import CatalogEntry
@@ -54,7 +54,7 @@ class RecordPipeline(SyncStats):
 
     @contextmanager
     def new_version(self, *, can_resume: bool) -> Iterator[int]:
-        """Write the records inside the ``with`` body as a version of the table; see ``FullTable``."""
+        """Write the records inside the ``with`` body as a version of the table; see ``full_table``."""
         name, before = self._entry.stream, self.quarantined
 
         def activate(version: int) -> bool:
@@ -70,7 +70,7 @@ class RecordPipeline(SyncStats):
             return is_whole
 
         try:
-            with FullTable(self._session.state, self._stream.name, activate, can_resume=can_resume) as version:
+            with full_table(self._session.state, self._stream.name, activate, can_resume=can_resume) as version:
                 self._write_version(version)
                 yield version
         finally:

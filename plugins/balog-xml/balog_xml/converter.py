@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from balog.tap.errors import SchemaError
-from balog.tap.schema.flattening import nullable
+from balog.tap.schema.references import nullable
 from balog.tap.schema.validity import MAX_NODES
 from balog_xml.definitions import (
     MAX_CHAIN,

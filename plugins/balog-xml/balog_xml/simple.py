@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
-from balog.tap.schema.flattening import nullable
+from balog.tap.schema.references import nullable
 from balog_xml.parser import XmlNode, local
 from balog_xml.values import LIST, scalar
 
