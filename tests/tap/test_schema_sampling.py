@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from balog.tap.errors import SchemaError
 from balog.tap.schema import infer, types
-from balog.tap.schema.validity import check
+from balog.tap.schema.documents import check
 
 
 def test_all_may_be_null_but_the_keys() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from balog.tap.errors import SchemaError
 from balog.tap.schema import flatten, generated, json_file, json_folder, schema_of
-from balog.tap.schema.validity import MAX_BYTES, check
+from balog.tap.schema.documents import MAX_BYTES, check
 from balog.testing import capture_events
 
 HERE = Path(__file__).parent

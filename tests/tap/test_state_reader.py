@@ -104,8 +104,8 @@ class TestRefused:
         ("document", "place"),
         [
             ([], r"\$: expected a state, an object, not an array"),
-            ("x", r"\$: .* not a text"),
-            ({"type": "STATE", "value": 5}, r"\$\.value: .* not a number"),
+            ("x", r"\$: .* not a string"),
+            ({"type": "STATE", "value": 5}, r"\$\.value: .* not an integer"),
             ({"bookmarks": []}, r"\$\.bookmarks: "),
             ({"bookmarks": {"contacts": "2026"}}, r"\$\.bookmarks\['contacts'\]: expected an object"),
             (

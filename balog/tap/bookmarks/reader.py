@@ -11,6 +11,7 @@ import balog
 from balog.common.config import read
 from balog.common.errors import ConfigError, ConfigProblems
 from balog.tap.bookmarks.state import State
+from balog.tap.json_schema.mismatch import type_name
 
 _SDK_WORDS = frozenset(
     {
@@ -48,19 +49,19 @@ def state_of(document: Any, streams: Collection[str] | None, source: str = "", l
     """Return the state that a JSON document has; see ``read_state``."""
     value, path = _unwrapped(document)
     if not isinstance(value, dict):
-        raise ConfigError(f"expected a state, an object, not {_kind(value)}", source, path)
+        raise ConfigError(f"expected a state, an object, not {type_name(value)}", source, path)
     log = log or balog.get_logger("balog.tap.bookmarks")
     marks = value.get("bookmarks", {})
     if marks is None:
         marks = {}
     if not isinstance(marks, dict):
         raise ConfigError(
-            f"expected an object, a member for each stream, not {_kind(marks)}", source, f"{path}.bookmarks"
+            f"expected an object, a member for each stream, not {type_name(marks)}", source, f"{path}.bookmarks"
         )
     for name, entry in marks.items():
         if entry is not None and not isinstance(entry, dict):
-            subpath = f"{path}.bookmarks[{name!r}]"
-            raise ConfigError(f"expected an object, as {{replication key: value}}, not {_kind(entry)}", source, subpath)
+            reason = f"expected an object, as {{replication key: value}}, not {type_name(entry)}"
+            raise ConfigError(reason, source, f"{path}.bookmarks[{name!r}]")
     known = [*marks, *filter(None, [State(value).currently_syncing])] if streams is None else streams
     unknown = sorted(set(marks) - set(known))
     if marks and len(unknown) == len(marks):
@@ -121,11 +122,6 @@ def _singer(entry: dict[str, Any]) -> dict[str, Any]:
         except TypeError:  # partitions of several kinds
             pass
     return kept
-
-
-def _kind(value: Any) -> str:
-    names = {list: "an array", str: "a text", bool: "a boolean", type(None): "null", dict: "an object"}
-    return names.get(type(value), "a number")
 
 
 def _names(names: Collection[str]) -> str:

@@ -12,8 +12,7 @@ from balog.common.config.json_text import parse_json
 from balog.common.errors import ConfigError
 from balog.common.http.urls import check_url
 from balog.tap.errors import SchemaError
-from balog.tap.schema.documents import Documents, Target, fetch, is_remote
-from balog.tap.schema.validity import check_depth
+from balog.tap.schema.documents import Documents, Target, check_depth, fetch, is_remote
 
 _MAX_BYTES = 32 << 20
 _MAX_HOPS = 20

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from balog.common.lazy_exports import deferred
+from balog.tap.schema.documents import check
 from balog.tap.schema.references import flatten, resolve
 from balog.tap.schema.sources import SchemaSource, generated, json_file, json_folder, schema_of
-from balog.tap.schema.validity import check
 
 if TYPE_CHECKING:
     from balog.tap.schema.inference import infer

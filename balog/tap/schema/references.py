@@ -12,8 +12,7 @@ from typing import Any
 
 from balog.tap.errors import SchemaError
 from balog.tap.json_schema.keywords import ALL_TYPES, ANNOTATIONS, IN_PLACE, Steps, loosened, rebuilt
-from balog.tap.schema.documents import Documents, Target
-from balog.tap.schema.validity import MAX_DEPTH, MAX_NODES, check, check_depth, fault
+from balog.tap.schema.documents import MAX_DEPTH, MAX_NODES, Documents, Target, check, check_depth, fault
 
 _DROPPED = frozenset(
     {"$anchor", "$defs", "$dynamicAnchor", "$id", "$recursiveAnchor", "$schema", "$vocabulary", "definitions"}

@@ -11,9 +11,8 @@ import balog
 from balog.tap.config.relative_files import relative_to_caller
 from balog.tap.errors import SchemaError
 from balog.tap.records.validation import RecordValidator
-from balog.tap.schema.documents import Documents
+from balog.tap.schema.documents import Documents, fault
 from balog.tap.schema.references import flatten, resolve, resolve_target
-from balog.tap.schema.validity import fault
 
 SchemaSource = Callable[[Any, str], dict[str, Any]]
 """Called as ``source(client, stream)``; returns a JSON Schema with resolved references.

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from balog.tap.errors import SchemaError
+from balog.tap.schema.documents import MAX_NODES
 from balog.tap.schema.references import nullable
-from balog.tap.schema.validity import MAX_NODES
 from balog_xml.definitions import (
     MAX_CHAIN,
     SOAP,
