@@ -6,7 +6,6 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from hashlib import sha256
@@ -245,19 +244,18 @@ def _uninterrupted(function: Callable[[], _Result]) -> _Result:
 
     Signals become exceptions in the main thread, so it runs in another, which the interpreter joins at exit.
     """
-    stop = threading.Event()
-    outcome: Future[_Result] = Future()
-    context = copy_context()
+    from concurrent.futures import ThreadPoolExecutor  # slow to import
 
-    def work() -> None:
+    stop, context = threading.Event(), copy_context()
+
+    def work() -> _Result:
         cancelled_by(stop)
-        try:
-            outcome.set_result(context.run(function))
-        except BaseException as error:
-            outcome.set_exception(error)
+        return context.run(function)
 
+    executor = ThreadPoolExecutor(1, "balog tap credential")
     with signals_for_main_thread():
-        threading.Thread(target=work, name="balog tap credential", daemon=False).start()
+        outcome = executor.submit(work)
+    executor.shutdown(wait=False)
     try:
         return outcome.result()
     except BaseException:
