@@ -29,7 +29,7 @@ class ServiceServer:
         on_stop: called in the event loop when no further connection is accepted; then the open ones are closed.
 
     Attributes:
-        loop: the event loop while requests are accepted, else None.
+        is_serving: whether requests are accepted.
         error: why the server ended by itself; None if it did not.
     """
 
@@ -43,7 +43,7 @@ class ServiceServer:
         background: Callable[[], Coroutine[Any, Any, None]],
         on_stop: Callable[[], Awaitable[None]],
     ) -> None:
-        self.loop: asyncio.AbstractEventLoop | None = None
+        self.is_serving = False
         self.error: BaseException | None = None
         self._config, self._app, self._listener = config, app, listener
         self._on_start, self._background, self._on_stop = on_start, background, on_stop
@@ -97,7 +97,7 @@ class ServiceServer:
         except BaseException as error:  # includes the SystemExit that uvicorn raises when it cannot start
             self.error = error
         finally:
-            self.loop = None
+            self.is_serving = False
             self._started.set()
 
     async def _serve(self) -> None:
@@ -111,7 +111,7 @@ class ServiceServer:
         while not server.started and not serving.done():
             await asyncio.sleep(0.002)
         if not serving.done():
-            self.loop = loop
+            self.is_serving = True
             self._request_stop = lambda: loop.is_closed() or loop.call_soon_threadsafe(stop.set)
             if self._is_stopping:
                 stop.set()
