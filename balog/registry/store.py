@@ -112,18 +112,11 @@ class FolderStore:
             if not isinstance(error.__cause__, FileNotFoundError):
                 raise
             # A file that is deleted meanwhile does not empty the folder.
-            return self._local_files(type) if self._is_there() else []
+            return [] if self._storage.size() is None else self._local_files(type)
 
     def _local_files(self, type: str) -> list[tuple[str, str]]:
         files = sorted(self._storage.files(lambda folder: folder == type if type else is_type(folder)))
         return [(path, f"{size}-{self._storage.modified(path)}") for path, size in files]
-
-    def _is_there(self) -> bool:
-        try:
-            self._storage.modified()
-        except StorageError as error:
-            return not isinstance(error.__cause__, FileNotFoundError)
-        return True
 
     @staticmethod
     def _is_version_of(path: str, schema: Schema) -> bool:

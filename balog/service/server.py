@@ -22,8 +22,6 @@ class ServiceServer:
 
     Args:
         config: limits and TLS.
-        app: the application.
-        listener: the socket; the server closes it.
         on_start: called in the event loop before the first request is accepted.
         background: runs in the event loop while requests are accepted.
         on_stop: called in the event loop when no further connection is accepted; then the open ones are closed.
@@ -36,33 +34,35 @@ class ServiceServer:
     def __init__(
         self,
         config: ServiceConfig,
-        app: Any,
-        listener: socket.socket,
-        *,
         on_start: Callable[[], Awaitable[None]],
         background: Callable[[], Coroutine[Any, Any, None]],
         on_stop: Callable[[], Awaitable[None]],
     ) -> None:
         self.is_serving = False
         self.error: BaseException | None = None
-        self._config, self._app, self._listener = config, app, listener
+        self._config = config
         self._on_start, self._background, self._on_stop = on_start, background, on_stop
         self._started = threading.Event()
         self._is_stopping = False
         self._request_stop: Callable[[], object] = lambda: None
-        self._thread = threading.Thread(target=self._run, name="balog serve", daemon=True)
+        self._thread: threading.Thread | None = None
 
     @property
     def is_alive(self) -> bool:
         """Whether the server's thread runs."""
-        return self._thread.is_alive()
+        return self._thread is not None and self._thread.is_alive()
 
-    def start(self) -> None:
-        """Start the thread and return when requests are answered.
+    def start(self, app: Any, listener: socket.socket) -> None:
+        """Start the thread, once, and return when requests are answered.
+
+        Args:
+            app: the application.
+            listener: the socket; the server closes it.
 
         Raises:
             BalogError: the server cannot start.
         """
+        self._thread = threading.Thread(target=self._run, args=(app, listener), name="balog serve", daemon=True)
         self._thread.start()
         self._started.wait()
         if self.error is not None:
@@ -79,35 +79,35 @@ class ServiceServer:
         Args:
             timeout: seconds; None waits until then, and lets signals through.
         """
-        if self._thread.ident is None:
+        if self._thread is None or self._thread.ident is None:  # it may be that no thread could be started
             return
         if timeout is None:
             join(self._thread)
         else:
             self._thread.join(timeout)
 
-    def _run(self) -> None:
+    def _run(self, app: Any, listener: socket.socket) -> None:
         run: Callable[[Coroutine[Any, Any, None]], None] = asyncio.run
         with suppress(ImportError):
             import uvloop
 
             run = uvloop.run
         try:
-            run(self._serve())
+            run(self._serve(app, listener))
         except BaseException as error:  # includes the SystemExit that uvicorn raises when it cannot start
             self.error = error
         finally:
             self.is_serving = False
             self._started.set()
 
-    async def _serve(self) -> None:
+    async def _serve(self, app: Any, listener: socket.socket) -> None:
         from uvicorn import Server
 
         loop = asyncio.get_running_loop()
         stop = asyncio.Event()
         await self._on_start()
-        server = Server(_uvicorn_config(self._config, self._app))
-        serving = loop.create_task(server.serve(sockets=[self._listener]))
+        server = Server(_uvicorn_config(self._config, app))
+        serving = loop.create_task(server.serve(sockets=[listener]))
         while not server.started and not serving.done():
             await asyncio.sleep(0.002)
         if not serving.done():

@@ -54,12 +54,12 @@ class Service(ServiceContext):
         super().__init__(config, topics, say)
         self.url = ""
         self.lost: list[str] = []
-        self._server: ServiceServer | None = None
+        self._server = ServiceServer(config, self.intake.start, self._refresh, self._drain)
 
     @property
     def is_serving(self) -> bool:
         """Whether requests are answered."""
-        return self._server is not None and self._server.is_serving
+        return self._server.is_serving
 
     def start(self) -> None:
         """Apply the newest document and listen. Return when requests are answered.
@@ -79,15 +79,7 @@ class Service(ServiceContext):
             with signals_for_main_thread():
                 self.registry.refresh()
                 self.applier.start()
-                self._server = ServiceServer(
-                    self.config,
-                    app,
-                    listener,
-                    on_start=self.intake.start,
-                    background=self._refresh,
-                    on_stop=self._drain,
-                )
-                self._server.start()
+                self._server.start(app, listener)
         except BaseException:
             if listener is not None:
                 listener.close()
@@ -101,11 +93,9 @@ class Service(ServiceContext):
         took; their senders got no acknowledgement.
         """
         self.is_stopping = True
-        if self._server is not None:
-            self._server.request_stop()
+        self._server.request_stop()
         self.applier.stop()
-        if self._server is not None:
-            self._server.join()
+        self._server.join()
         self.inspector.close()
         self.readers.close()
         self._closing.close()
@@ -129,9 +119,9 @@ class Service(ServiceContext):
         with StopSignals() as signals:
             with self:
                 ready()
-                while not signals.came() and self._server is not None and self._server.is_alive:
+                while not signals.came() and self._server.is_alive:
                     self._server.join(0.2)
-        if self._server is not None and self._server.error is not None:
+        if self._server.error is not None:
             raise BalogError(f"the service ended: {self._server.error}")
         return 1 if self.lost else 0
 

@@ -93,14 +93,14 @@ class Applier:
             self._apply_newest(self._control)
         except BalogError as error:
             cache = self._cache.read() if self._cache is not None else None
-            if cache is None or not self._apply(*cache):
+            if cache is None or not self._apply(self._control, *cache):
                 raise
             self._head = self.entry
             number = cache[0].number
             self._say(
                 f"control: {error_line(error)[:_MAX_REASON]}; starts with version {number}, which was applied here last"
             )
-        self._thread = threading.Thread(target=self._run, name="balog control", daemon=True)
+        self._thread = threading.Thread(target=self._run, args=(self._control,), name="balog control", daemon=True)
         self._thread.start()
 
     def _apply_newest(self, control: FolderControl) -> None:
@@ -108,7 +108,7 @@ class Applier:
         self._head = head = control.head()
         for number in range(head.number if head else 0, 0, -1):
             entry = head if head and number == head.number else control.entry(number)
-            if self._apply(entry, is_fallback=number < (head.number if head else 0)):
+            if self._apply(control, entry, is_fallback=number < (head.number if head else 0)):
                 break
             if head and head.number - number >= _MAX_ATTEMPTS:
                 break
@@ -125,7 +125,7 @@ class Applier:
         self.jobs.stop()
         if self._control is not None and self._thread is not None and not self._thread.is_alive():
             self._state = "stopped"
-            self._report()
+            self._report(self._control)
 
     def await_version(self, number: int, timeout: float = 10.0) -> ServiceStatus:
         """Read the store now and return the status. Wait at most ``timeout`` seconds until the version was tried."""
@@ -154,7 +154,7 @@ class Applier:
             jobs=self.jobs.statuses(),
         )
 
-    def _run(self) -> None:
+    def _run(self, control: FolderControl) -> None:
         poll_due = time.monotonic()
         while True:
             now = time.monotonic()
@@ -163,31 +163,29 @@ class Applier:
                     return
                 is_poll_requested, self._is_poll_requested = self._is_poll_requested, False
             if is_poll_requested or now >= poll_due:
-                self._try_poll()
+                self._try_poll(control)
                 poll_due = time.monotonic() + self._poll * random.uniform(0.75, 1.25)
                 with self._condition:
                     self._polls += 1
                     self._condition.notify_all()
             if time.monotonic() >= self._report_due:
-                self._report()
+                self._report(control)
             with self._condition:
                 if not self._is_poll_requested and not self._is_stopping:
                     self._condition.wait(max(min(_WAIT_SECONDS, poll_due - time.monotonic()), 0.01))
 
-    def _try_poll(self) -> None:
+    def _try_poll(self, control: FolderControl) -> None:
         """Read the store. If that fails, keep the applied version; the next poll tries again."""
         try:
-            self._poll_store()
+            self._poll_store(control)
         except Exception as error:
             reason = error_line(error)[:_MAX_REASON]
             if reason != self._error:
                 self._say(f"control: {reason}; keeps version {self.entry.number if self.entry else 0}")
             self._error = reason
 
-    def _poll_store(self) -> None:
-        if self._control is None:
-            return
-        head = self._control.head()
+    def _poll_store(self, control: FolderControl) -> None:
+        head = control.head()
         self._error = ""
         if head is None:
             return
@@ -197,14 +195,16 @@ class Applier:
         if is_new:
             self._delays.reset()
         try:
-            self._apply(head)
+            self._apply(control, head)
         except Exception as error:
             self._reject(head, error_line(error))
         self._again_at = time.monotonic() + self._delays.next()
         self._head = head
-        self._report()
+        self._report(control)
 
-    def _apply(self, entry: DocumentVersion, data: bytes | None = None, *, is_fallback: bool = False) -> bool:
+    def _apply(
+        self, control: FolderControl, entry: DocumentVersion, data: bytes | None = None, *, is_fallback: bool = False
+    ) -> bool:
         """Apply a version. Return whether that succeeded.
 
         Args:
@@ -214,9 +214,6 @@ class Applier:
         Raises:
             StorageError: the document cannot be read now.
         """
-        control = self._control
-        if control is None:
-            return False
         try:
             data = control.document(entry.sha) if data is None else data
             document, problems = read_document(data, f"version {entry.number}")
@@ -254,11 +251,9 @@ class Applier:
         if not is_fallback:
             self._state, self._reason = "refused", text
 
-    def _report(self) -> None:
-        if self._control is None:
-            return
+    def _report(self, control: FolderControl) -> None:
         self._report_due = time.monotonic() + REPORT_SECONDS
         try:
-            self._control.report(self.status())
+            control.report(self.status())
         except BalogError as error:
             self._error = error_line(error)[:_MAX_REASON]
