@@ -12,8 +12,7 @@ from balog.event import Event, encode
 from balog.testing.contracts import TopicContract
 from balog.testing.contracts.topic_fixtures import ids, messages, take
 from balog.testing.contracts.topic_leases import LeaseContract
-from balog.testing.contracts.topic_messages import MessageContract
-from balog.testing.contracts.topic_state import StateContract
+from balog.testing.contracts.topic_messages import MessageContract, StateContract
 from balog.topics import Message, Topic, open_topics
 from tests.services.servers.kafka import KafkaServer
 

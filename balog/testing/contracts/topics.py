@@ -1,11 +1,8 @@
 """The contract of a topic backend."""
 
-from balog.testing.contracts.topic_dead_letters import DeadLetterContract
-from balog.testing.contracts.topic_engine import EngineContract
-from balog.testing.contracts.topic_leases import LeaseContract
-from balog.testing.contracts.topic_messages import MessageContract
-from balog.testing.contracts.topic_sharing import SharingContract
-from balog.testing.contracts.topic_state import StateContract
+from balog.testing.contracts.topic_engine import EngineContract, SharingContract
+from balog.testing.contracts.topic_leases import DeadLetterContract, LeaseContract
+from balog.testing.contracts.topic_messages import MessageContract, StateContract
 
 
 class TopicContract(MessageContract, LeaseContract, DeadLetterContract, EngineContract, StateContract, SharingContract):
