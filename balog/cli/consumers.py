@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
 
 import click
 
 from balog.cli.shared import options
+from balog.cli.shared.output import print_table
 from balog.common.errors import ConfigError
 from balog.consumers import ConsumerHub, ConsumerOperator
-from balog.consumers.running.listing import Listed, describe, unmet_version
+from balog.consumers.running.listing import describe, unmet_version
 
 
 @click.group(cls=options.CommandGroup)
@@ -36,7 +36,8 @@ def show(package: str, settings: dict[str, str], strict: bool) -> None:
     hub = scan_package(package)
     operator = ConsumerOperator(settings)
     warnings = [line for consumer in hub.consumers if (line := unmet_version(consumer)) is not None]
-    _print([describe(consumer, operator) for consumer in hub.consumers])
+    listed = [describe(consumer, operator) for consumer in hub.consumers]
+    print_table([(entry.consumer, entry.topic, "; ".join(entry.wants + entry.handling)) for entry in listed])
     for line in warnings:
         click.echo(f"balog consumers: {line}", err=True)
     if warnings and strict:
@@ -55,10 +56,3 @@ def scan_package(package: str) -> ConsumerHub:
     if not hub.consumers:
         raise ConfigError(f"{package} has no consumers: no function in it has @consumer_config")
     return hub
-
-
-def _print(listed: Sequence[Listed]) -> None:
-    width = max(len(entry.consumer) for entry in listed)
-    topics = max(len(entry.topic) for entry in listed)
-    for entry in listed:
-        click.echo(f"{entry.consumer:<{width}}  {entry.topic:<{topics}}  {'; '.join(entry.wants + entry.handling)}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 import click
@@ -32,13 +31,10 @@ if TYPE_CHECKING:
 @click.option("--config", "document", required=True, metavar="FILE", help="The document with the filter.")
 @click.option("--topics", "url", metavar="URL", help=options.TOPICS_HELP)
 @click.option("--to", "archive", metavar="ARCHIVE", help="Write to an archive, a folder or s3://…, not to the topic.")
-@options.since
-@options.until
 @spark_options
 def command(
-    name: str, paths: tuple[str, ...], document: str, url: str | None, archive: str | None, since: str | None,
-    until: str | None, spark_place: SparkPlace,
-) -> None:  # fmt: skip
+    name: str, paths: tuple[str, ...], document: str, url: str | None, archive: str | None, spark_place: SparkPlace
+) -> None:
     """Run the filter NAME with Spark, once over what there is.
 
     It reads the filter's sources in the topics of --topics, or PATHs: files, folders, globs, URLs of stores, as `balog
@@ -56,7 +52,7 @@ def command(
         raise ConfigError(f"{reason}; give --topics URL", "the command line")
     sink = _sink(config, url, archive)
     sources = list(paths) or existing_topics("balog filter", config.sources, url or "")
-    done = _run(config, sources, sink, (since, until), spark_place)
+    done = _run(config, sources, sink, spark_place)
     where = f"{archive}/{config.to}" if archive is not None else f"topic {config.to}"
     click.echo(f"{done.wanted:,} events wanted, {done.written:,} written to {where}, {done.refused:,} refused")
     if done.refused:
@@ -88,32 +84,20 @@ def _sink(config: Filter, url: str | None, archive: str | None) -> SinkConfig:
     return sink
 
 
-def _run(
-    config: Filter, sources: list[str], sink: SinkConfig, span: tuple[str | None, str | None], spark_place: SparkPlace
-) -> Filtered:
+def _run(config: Filter, sources: list[str], sink: SinkConfig, spark_place: SparkPlace) -> Filtered:
     with spark_packages("balog filter"):
         from balog.analytics.filter import filter_events, read_events
         from balog.analytics.progress import progress
         from balog.analytics.reading.inputs import absolute, read_inputs
-        from balog.analytics.reporting.query import moment
 
-    now = datetime.now(timezone.utc)
     selection = make_selection(config)
-    bounds = {
-        side: moment(text, now, f"--{side}").isoformat()
-        for side, text in zip(("since", "until"), span)
-        if text is not None
-    }
     paths = [absolute(source) for source in sources]
-    read_inputs({**bounds, "paths": json.dumps(paths)}).files()  # what can't be read need not wait for Spark
+    read_inputs({"paths": json.dumps(paths)}).files()  # what can't be read need not wait for Spark
     with (
         progress(spark_place.waiting, reporter("balog filter"), is_slow=True) as say,
         spark_place.session("balog filter") as spark,
     ):
         say("Filtering")
-        events = read_events(spark, paths, selection, **bounds)
-        for side, sign in (("since", ">="), ("until", "<")):
-            if side in bounds:  # the reader leaves out files alone
-                events = events.where(f"timestamp {sign} TIMESTAMP '{bounds[side]}'")
+        events = read_events(spark, paths, selection)
         with say.watching(spark):
             return filter_events(events, selection, sink)

@@ -14,7 +14,7 @@ import click
 
 from balog.cli.shared import options
 from balog.cli.shared.output import reporter
-from balog.cli.shared.spark import SparkPlace, check_tables, spark_options, spark_packages
+from balog.cli.shared.spark import ENGINES, SparkPlace, check_tables, spark_options, spark_packages
 from balog.common.errors import ConfigError, MissingExtraError
 from balog.common.storage.local_files import replacing
 from balog.common.text import counted
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     Written = tuple[int, bool]
 
 _FORMATS = ("table", "csv", "jsonl", "parquet")
-_ENGINES = ("auto", "duckdb", "spark")
 
 
 @click.command()
@@ -51,7 +50,7 @@ _ENGINES = ("auto", "duckdb", "spark")
 @options.integer("--limit", least=0, help="Write at most this many rows; a table shows 200 by default.")
 @click.option(
     "--engine",
-    type=click.Choice(_ENGINES),
+    type=click.Choice(ENGINES),
     default="auto",
     show_default=True,
     help="auto: Spark for hive:, delta:, --master and --remote, DuckDB in this process for all others.",
@@ -73,7 +72,9 @@ def command(
     balog query 'SELECT level, count(*) FROM balog."dumps" GROUP BY ALL' --source dumps
     """
     began = time.monotonic()
-    is_spark = _is_for_spark(engine, location or "", spark_place)
+    is_spark = spark_place.answers(engine, location or "")
+    if find_spec("pyspark" if is_spark else "duckdb") is None:
+        raise MissingExtraError("balog query", "spark" if is_spark else "embedded")
     from balog.analytics.reading.inputs import EMPTY
 
     try:
@@ -111,23 +112,6 @@ class _Asked(NamedTuple):
     form: str
     output: Path | None
     limit: int | None
-
-
-def _is_for_spark(engine: str, location: str, spark_place: SparkPlace) -> bool:
-    """Return whether Spark runs the statement.
-
-    Raises:
-        ConfigError: DuckDB is to read something that only Spark reaches.
-        MissingExtraError: the engine's packages are not installed.
-    """
-    catalog = location.partition(":")[0] if location.startswith(("hive:", "delta:")) else ""
-    elsewhere = catalog or ("--master" if spark_place.master else "--remote" if spark_place.remote else "")
-    if engine == "duckdb" and elsewhere:
-        raise ConfigError(f"{elsewhere} needs Spark; leave out --engine duckdb, or give --engine spark", "--engine")
-    is_spark = engine == "spark" or bool(elsewhere)
-    if find_spec("pyspark" if is_spark else "duckdb") is None:
-        raise MissingExtraError("balog query", "spark" if is_spark else "embedded")
-    return is_spark
 
 
 def _check_output(form: str, output: Path | None, *, is_spark: bool) -> None:

@@ -15,7 +15,7 @@ import click
 
 from balog.cli.shared import options
 from balog.cli.shared.output import reporter
-from balog.cli.shared.spark import SparkPlace, spark_options
+from balog.cli.shared.spark import ENGINES, SparkPlace, spark_options
 from balog.common.errors import ConfigError, MissingExtraError
 from balog.ui.files import check_page_path, write_page
 
@@ -68,7 +68,7 @@ _PACKAGES = ("datasketches", "duckdb", "jinja2", "pyarrow", "rich", "vl_convert"
 @click.option("--json", "as_json", is_flag=True, help="Print all numbers as one JSON document instead of tables.")
 @click.option(
     "--engine",
-    type=click.Choice(["auto", "duckdb", "spark"]),
+    type=click.Choice(ENGINES),
     default="auto",
     show_default=True,
     help="duckdb needs no Java; auto chooses it where it can, for up to 5 GB.",
@@ -109,7 +109,7 @@ def command(
         check_page_path(page)
     of_tables = are_tables(sources)
     paths = list(sources) if of_tables else [absolute(source) for source in sources]
-    is_local = _is_local(engine, spark_place)
+    is_local = not spark_place.answers(engine)
     listed, topics = ([], 0) if of_tables else _list_inputs(paths, query, engine)
     files = None if of_tables else len(listed)
     report = None
@@ -219,18 +219,6 @@ def _list_inputs(paths: list[str], query: ReportQuery, engine: str) -> tuple[lis
     for topic in inputs.topics:
         bounds(topic)  # a missing one need not wait for Spark
     return wanted_files(inputs, query), len(inputs.topics)
-
-
-def _is_local(engine: str, spark_place: SparkPlace) -> bool:
-    """Return whether the embedded engine may answer.
-
-    Raises:
-        ConfigError: DuckDB is to answer on a cluster.
-    """
-    on_spark = bool(spark_place.master or spark_place.remote)
-    if engine == "duckdb" and on_spark:
-        raise ConfigError("duckdb runs on this machine; leave --master and --remote out", "--engine")
-    return engine != "spark" and not on_spark
 
 
 def _is_for_duckdb(engine: str, topics: int, files: list[SourceFile]) -> bool:

@@ -5,16 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from balog.cli.shared import options
 from balog.common.errors import ConfigError
+from balog.common.signals import SignalHandlers
 from balog.common.text import counted
 from balog.tap.verify import Options, VerifyReport
 
@@ -95,7 +93,8 @@ def verify(
     if str(json_file) == "-" and form != "text":
         raise ConfigError("both are for stdout; write the JSON to a file", f"--json - --format {form}")
     known = read_baseline(baseline) if baseline is not None else None
-    with _ended_by_hangup():
+    # SIGHUP would end this process at once, and leave the tap and the temporary files.
+    with SignalHandlers({signal.SIGHUP: lambda number, frame: sys.exit(128 + number)}):
         report = run_verification(
             tap, Options(**given), on_run=lambda name: click.echo(f"balog tap: {name} …", err=True)
         )
@@ -129,20 +128,6 @@ def _print_report(
             click.echo(click.style(line, fg=colour) if colour and not plain else line)
     else:
         click.echo(report_formats.as_sarif(report, prints), nl=False)
-
-
-@contextmanager
-def _ended_by_hangup() -> Iterator[None]:
-    """End the tap and remove its temporary files on SIGHUP, too, which would end this process at once."""
-
-    def end(number: int, frame: FrameType | None) -> None:
-        sys.exit(128 + number)
-
-    before = signal.signal(signal.SIGHUP, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGHUP, before)
 
 
 @command.command()

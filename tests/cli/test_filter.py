@@ -33,7 +33,6 @@ def call(tmp_path, monkeypatch):
         (["big", "--config", "d.json", "--topics", "nonsense"], "nonsense"),
         (["big", "--config", "d.json", "--topics", "local:t"], "none of the sources exists: orders, returns"),
         (["big", "x", "--config", "d.json", "--to", "a"], "x: no such file or folder"),
-        (["big", ".", "--config", "d.json", "--to", "a", "--since", "soon"], "--since: 'soon' is not a time"),
     ],
 )
 def test_wrong_use_is_told_before_spark_starts(call, words, problem, monkeypatch):

@@ -137,10 +137,6 @@ store = option(
     metavar="FILE",
     help='JSON file with options of the store, such as {"endpoint_url": …}.',
 )
-since = option(
-    "--since", metavar="TIME", help="Only events from this time on: a date, RFC 3339, or 24h, 7d before now."
-)
-until = option("--until", metavar="TIME", help="Only events before this time.")
 
 
 def config(help: str, **settings: Any) -> Decorator:

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+ENGINES = ("auto", "duckdb", "spark")
+
+
 class SparkPlace(NamedTuple):
     """Where Spark runs."""
 
@@ -38,6 +41,22 @@ class SparkPlace(NamedTuple):
             return "Connecting to the Spark Connect server"
         where = f" at {self.master}" if self.master else ""
         return f"Starting Java and Spark{where}, which takes some seconds"
+
+    def answers(self, engine: str, location: str = "") -> bool:
+        """Return whether Spark answers, and not DuckDB: it was chosen, or only it reaches the cluster or catalog.
+
+        Args:
+            engine: one of ``ENGINES``.
+            location: of the tables; "" without any.
+
+        Raises:
+            ConfigError: DuckDB was chosen, which does not reach them.
+        """
+        catalog = location.partition(":")[0] if location.startswith(("hive:", "delta:")) else ""
+        elsewhere = catalog or ("--master" if self.master else "--remote" if self.remote else "")
+        if engine == "duckdb" and elsewhere:
+            raise ConfigError(f"{elsewhere} needs Spark; leave out --engine duckdb, or give --engine spark", "--engine")
+        return engine == "spark" or bool(elsewhere)
 
     @contextmanager
     def session(

@@ -15,7 +15,7 @@ import msgspec
 
 from balog.cli.shared import options
 from balog.cli.shared.output import exit_if_invalid, print_table, utc
-from balog.cli.shared.spark import SparkPlace, check_tables, spark_options, spark_packages
+from balog.cli.shared.spark import ENGINES, SparkPlace, check_tables, spark_options, spark_packages
 from balog.common.errors import ConfigError, MissingExtraError
 from balog.common.text import counted
 from balog.event import Event
@@ -27,7 +27,6 @@ from balog.watch.history.backtest import Backtest, EventSelection, Firing, run_b
 from balog.watch.history.tracks import Tracks
 from balog.watch.source import SourceEvents, unique_events
 
-ENGINES = ("auto", "duckdb", "spark")
 SHOWN = 50
 """Firings in the table for people."""
 
@@ -243,14 +242,10 @@ def stored_rows(
     if engine != "spark" and find_spec("duckdb") is None and (engine == "duckdb" or find_spec("pyspark") is None):
         raise MissingExtraError("balog watch --tables", "embedded")
     from balog.analytics.querying.stored_events import events_query
-    from balog.analytics.tables.catalogs.location import CATALOGS
 
     check_tables(location)
     query = events_query(selection.types, since, until, errors=selection.errors)
-    elsewhere = spark_place.master or spark_place.remote or location.startswith(CATALOGS)
-    if engine == "duckdb" and elsewhere:
-        raise ConfigError("duckdb reads tables in a folder on this machine; give --engine spark", "--engine")
-    if engine != "spark" and not elsewhere and find_spec("duckdb") is not None:
+    if not spark_place.answers(engine, location) and find_spec("duckdb") is not None:
         from balog.analytics.embedded.database import ask
         from balog.analytics.tables.local import StoredTables
 

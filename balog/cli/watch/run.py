@@ -84,7 +84,7 @@ place_options = options.bundle(
     "--sinks", "sinks_file", metavar="FILE", help="With --topics: a broker's config; alerts go to its sinks, too."
 )
 @options.group("Consumer group of the watcher.", "watch")
-@options.until
+@click.option("--until", metavar="TIME", help="Only events before this time.")
 @click.option("--until-empty", is_flag=True, help="Exit when the group has no events left.")
 @options.seconds(
     "--lease", least=0.1, most=12 * 3600, default=30.0, help="Time until the events of a killed watcher come again."
