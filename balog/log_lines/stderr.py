@@ -12,8 +12,7 @@ from balog.event.log_payload import log_payload
 from balog.log_lines.crash_reports import Ahead, CrashReport, Undecided, crash_report
 from balog.log_lines.dialects import read_line, without_colours
 from balog.log_lines.line import LogLine
-from balog.log_lines.open_record import FAILURES, OpenRecord, begins_traceback
-from balog.log_lines.open_secrets import OpenSecret, is_object
+from balog.log_lines.open_record import FAILURES, OpenRecord, OpenSecret, begins_traceback, is_object
 from balog.log_lines.patterns import Pattern
 
 MAX_LINE = 256 * 1024

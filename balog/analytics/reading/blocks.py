@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from codecs import BOM_UTF8
 from collections.abc import Iterator
 from io import BufferedReader
@@ -11,10 +10,8 @@ from typing import BinaryIO, NamedTuple
 from balog.analytics.reading.remote import StoragePool
 from balog.analytics.reading.tasks import Slice
 from balog.event import MAX_EVENT_BYTES
-from balog.singer.batch.compression import BlocksFile, Limits, decompress, seen_compression
+from balog.singer.batch.compression import NO_LIMITS, BlocksFile, decompress, seen_compression
 from balog.singer.batch.dialects import BatchError
-
-_NO_LIMITS = Limits(decompressed=1 << 62, ratio=math.inf)
 
 
 def packing(first: bytes) -> str:
@@ -91,7 +88,7 @@ def read_blocks(piece: Slice, buffer: bytearray, storages: StoragePool = _HERE) 
         if not packed:
             yield from map(_without_mark, _blocks(_Plain(file, length), start, buffer))
         elif not piece.start:
-            yield from map(_without_mark, _blocks(BlocksFile(decompress(file, packed, _NO_LIMITS)), 0, buffer))
+            yield from map(_without_mark, _blocks(BlocksFile(decompress(file, packed, NO_LIMITS)), 0, buffer))
 
 
 def _without_mark(part: Block | BadLine | Damage) -> Block | BadLine | Damage:

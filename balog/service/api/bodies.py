@@ -15,8 +15,7 @@ from msgspec import Raw
 from balog.common.errors import MissingExtraError, split_refusal
 from balog.common.text import printable
 from balog.service.api.errors import ApiError
-from balog.singer.batch.compression import Limits as Inflated
-from balog.singer.batch.compression import decompress
+from balog.singer.batch.compression import NO_LIMITS, decompress
 from balog.singer.batch.dialects import BatchError
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -33,7 +32,6 @@ _FORMS: dict[str, Form] = {
     "application/protobuf": "protobuf",
 }
 _WANTED = "application/json, application/x-ndjson or application/x-protobuf"
-_UNBOUNDED = Inflated(1 << 62, float("inf"))  # `inflate` counts itself
 
 
 class ClientDisconnected(Exception):
@@ -137,7 +135,7 @@ def inflate(body: bytes, encoding: str, limit: int) -> bytes:
     parts: list[bytes] = []
     size = 0
     try:
-        for block in decompress(io.BytesIO(body), encoding.removeprefix("x-"), _UNBOUNDED):
+        for block in decompress(io.BytesIO(body), encoding.removeprefix("x-"), NO_LIMITS):  # counted here
             size += len(block)
             if size > limit:
                 raise ApiError(413, f"the body has more than {limit} bytes when it is decompressed")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import math
 import re
 import zlib
 from collections.abc import Iterator
@@ -32,6 +33,9 @@ class Limits(NamedTuple):
 
     decompressed: int = 8 << 30
     ratio: float = 250.0
+
+
+NO_LIMITS = Limits(1 << 62, math.inf)
 
 
 class _Counted(io.RawIOBase):

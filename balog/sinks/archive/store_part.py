@@ -22,9 +22,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from balog.common.storage.local_files import create_locked, lock, sync, sync_folder, write_all
+from balog.singer.batch.compression import NO_LIMITS, decompress
+from balog.singer.batch.dialects import BatchError
 
-_READ = 1 << 20
-_OUT = 1 << 24
 _ENDING = ".jsonl.gz"
 
 MANIFESTS = "_manifest"
@@ -32,16 +32,9 @@ MANIFESTS = "_manifest"
 
 
 def _unpack(source: IO[bytes]) -> Iterator[bytes]:
-    """Yield the content of a file in blocks of a few MiB, up to where it is truncated or damaged."""
-    gunzip = zlib.decompressobj(31)
-    try:
-        while chunk := source.read(_READ):
-            while chunk:
-                yield gunzip.decompress(chunk, _OUT)
-                chunk = gunzip.unconsumed_tail
-    except zlib.error:
-        return
-    yield gunzip.flush()
+    """Yield the content of a file in blocks of about 1 MiB, up to where it is truncated or damaged."""
+    with suppress(BatchError):
+        yield from decompress(source, "gzip", NO_LIMITS)
 
 
 class Manifest(Struct, kw_only=True):
