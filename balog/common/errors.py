@@ -140,16 +140,6 @@ class SinkError(BalogError):
         self.remaining = remaining
         self.unnamed = unnamed
 
-    def of_batch(self, rejected: Mapping[int, str], remaining: Sequence[int]) -> SinkError:
-        """Return the same error for a whole batch, of which a request with a part of its events failed."""
-        return SinkError(
-            str(self),
-            retryable=self.retryable,
-            retry_after=self.retry_after,
-            rejected=rejected,
-            remaining=remaining,
-        )
-
 
 class MissingExtraError(BalogError):
     """A feature needs packages that are not installed.

@@ -179,13 +179,13 @@ class DatadogSink:
         measured: set[int] = set()
         if "metrics" in self._send:
             measured = self._write_metrics(batch, when, errors, taken)
-        logged: list[int] = []
-        if "logs" in self._send and self._logs is not None:
-            logged = [
-                index
-                for index, (event, _) in enumerate(batch)
-                if (index not in measured or event.cls_type == "run") and self._partial.lacks(_LOGS, event)
-            ]
+        logged = [
+            index
+            for index, (event, _) in enumerate(batch)
+            if "logs" in self._send
+            and (index not in measured or event.cls_type == "run")
+            and self._partial.lacks(_LOGS, event)
+        ]
         for index in set[int]().union(*taken.values()).difference(logged, errors.remaining):
             batch[index].accept()
         if self._logs is not None and logged:

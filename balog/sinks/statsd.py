@@ -23,6 +23,9 @@ from balog.sinks.measuring.measures import Kind, Measure, MeasureOptions, Measur
 
 _Name = Annotated[str, Meta(min_length=1, max_length=200)]
 
+_Rate = Annotated[float, Meta(gt=0, le=1_000_000)]
+
+_RATE = 2000
 _MAX_DATAGRAM = 1432  # bytes, which an Ethernet frame holds
 _MAX_KNOWN = 10_000
 _BURST = 0.01  # seconds
@@ -55,8 +58,9 @@ class StatsdSinkConfig(MeasureOptions, tag_field="type", tag="statsd", forbid_un
         tuple[_Name, ...], Meta(description="With plain: tags whose values end the name, as in record_count.users.")
     ] = ()
     rate: Annotated[
-        float, Meta(gt=0, le=1_000_000, description="Datagrams a second at most: what comes faster, statsd may drop.")
-    ] = 2000.0
+        _Rate | None,
+        Meta(description=f"Datagrams a second at most: statsd may drop faster ones. {_RATE} in a batch if null."),
+    ] = None
 
     @property
     def name(self) -> str:
@@ -96,7 +100,8 @@ class StatsdSink:
         self._lines = Lines(name_tags)
         self._addresses: list[tuple[int, Any]] = []
         self._socket: socket.socket | None = None
-        self._limit = TokenBucket(config.rate, config.rate * _BURST)
+        rate = config.rate or _RATE
+        self._limit = TokenBucket(rate, rate * _BURST)
 
     def open(self) -> None:
         """Resolve the name; the first datagram connects."""
@@ -121,6 +126,8 @@ class StatsdSink:
         is_one = sum([len(line) for _, line in lines]) + len(lines) <= _MAX_DATAGRAM
         try:
             for datagram in [lines] if is_one else split(lines, lambda item: len(item[1]), _MAX_DATAGRAM):
+                if not is_one or self._config.rate is not None:
+                    self._limit.wait()
                 self._send(b"\n".join([line for _, line in datagram]))
                 sent += len(datagram)
                 if not is_one:
@@ -148,7 +155,6 @@ class StatsdSink:
         Raises:
             OSError: it was not sent, or certainly not received.
         """
-        self._limit.wait()
         refusal: OSError | None = None
         for _ in range(len(self._addresses)):
             try:

@@ -18,6 +18,7 @@ from balog.event.payload import AlertPayload
 from balog.sinks import Delivery, SinkError
 from balog.sinks.alerts.alert_sink import AlertSinkOptions, LatestChanges
 from balog.sinks.alerts.alert_text import AlertTemplate, facts, read_alert
+from balog.sinks.base import RequestErrors
 
 __all__ = ["SlackSink", "SlackSinkConfig"]
 
@@ -87,7 +88,7 @@ class SlackSink:
 
     def write(self, batch: Sequence[Delivery]) -> None:
         """Post each alert, and the other events between alerts in as few messages as their length allows."""
-        rejected: dict[int, str] = {}
+        errors = RequestErrors()
         start = 0
         while start < len(batch):
             alert = read_alert(batch[start].event)
@@ -101,14 +102,14 @@ class SlackSink:
             except SinkError as error:
                 if error.retryable or alert is None:
                     # Slack does not name the event to blame. The remaining ones come again in smaller batches.
-                    raise error.of_batch(rejected, range(start, len(batch))) from None
-                rejected[start] = str(error)
+                    errors.keep(range(start, len(batch)), error)
+                    break
+                errors.reject({start: str(error)})
             else:
                 for delivery in batch[start:][: len(lines) or 1]:
                     delivery.accept()
             start += max(1, len(lines))
-        if rejected:
-            raise SinkError(next(iter(rejected.values())), retryable=False, rejected=rejected, remaining=())
+        errors.finish()
 
     def _post(self, message: dict[str, Any]) -> None:
         answer = self._client.post("", msgspec.json.encode(message))

@@ -266,3 +266,13 @@ class TestConfig:
         with pytest.raises(ConfigError, match=message) as refusal:
             StatsdSinkConfig(**options).build()
         assert refusal.value.path == path
+
+
+@pytest.mark.parametrize(("rate", "count", "waits"), [(None, 1, 0), (None, 1000, True), (5000, 1, 1)])
+def test_a_limit_is_for_batches_of_several_datagrams_unless_it_is_given(monkeypatch, rate, count, waits):
+    calls = []
+    monkeypatch.setattr(statsd.TokenBucket, "wait", lambda bucket: calls.append(bucket))
+    sink = statsd.StatsdSinkConfig(host="127.0.0.1", port=9, rate=rate).build()
+    monkeypatch.setattr(sink, "_send", lambda datagram: None)
+    sink.write(deliver(*[metric()] * count))
+    assert len(calls) == waits if count == 1 else len(calls) > 10

@@ -6,7 +6,7 @@ As in Singer metrics, a counter's value is a delta, a timer's is in seconds, and
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timezone
 from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
@@ -15,7 +15,8 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 from balog.common.cardinality import Cardinality
 from balog.common.errors import EventError, complain
 from balog.event import Event
-from balog.event.payload import MetricPayload, MetricsPayload, Number, RunPayload, read
+from balog.event.facility import FACILITY_VERSION
+from balog.event.payload import MetricPayload, MetricsPayload, RunPayload, read
 from balog.sinks.base import Delivery, SinkOptions
 
 Kind = Literal["counter", "timer", "gauge"]
@@ -132,16 +133,29 @@ class MeasureOptions(SinkOptions, kw_only=True):
         return is_measure(event)
 
 
-class _Point(Struct, tag_field="cls_type", tag="metric"):
-    """A metric with undecoded tags, since most of them are known already."""
+class _Header(Struct):
+    timestamp: datetime
 
-    type: Kind
-    metric: str
-    value: Number
+
+class _Point(Struct):
+    """A metric with undecoded tags, since most of them are known already; the other fields may be anything."""
+
+    cls_type: Any = None
+    type: Any = None
+    metric: Any = None
+    value: Any = None
     tags: Raw = Raw(b"{}")
 
 
-_point = msgspec.json.Decoder(_Point, strict=False)
+class _Line(Struct):
+    """An event as far as a metric of a known series needs it."""
+
+    schema: str
+    header: _Header
+    payload: _Point
+
+
+_line = msgspec.json.Decoder(_Line)
 _MAX_KEY = 2000  # characters and bytes of a name and tags that are remembered
 _MAX_KNOWN = 10_000
 
@@ -180,22 +194,21 @@ class MeasureReader:
         Measurements of a known series usually share one object as ``tags``.
         """
         measured = Measured([], {})
-        for index, (event, _) in enumerate(batch):
+        for index, delivery in enumerate(batch):
             key = None
-            if event.cls_type == "metric":
-                try:
-                    point = _point.decode(event.raw_payload)
-                except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-                    pass  # reported below
-                else:
-                    key = (point.type, point.metric, bytes(point.tags))
-                    known = self._known.get(key)
-                    if known is not None and (point.value >= 0 or point.type != "timer"):
-                        when = event.header.timestamp
-                        measured.measures.append((index, Measure(point.type, known[0], point.value, known[1], when)))
-                        continue
             try:
-                for measure in measures(event):
+                line = _line.decode(delivery.body)
+                point, when = line.payload, line.header.timestamp
+                if point.cls_type == "metric" and line.schema == FACILITY_VERSION and when.tzinfo is timezone.utc:
+                    key = (point.type, point.metric, bytes(point.tags))
+                    known, value = self._known.get(key), float(point.value)
+                    if known is not None and type(point.value) in (int, float) and (value >= 0 or key[0] != "timer"):
+                        measured.measures.append((index, Measure(key[0], known[0], value, known[1], when)))
+                        continue
+            except (msgspec.DecodeError, RecursionError, UnicodeDecodeError, TypeError, ValueError, OverflowError):
+                key = None  # reported below, if it has measurements
+            try:
+                for measure in measures(delivery.event):
                     shaped, is_folded = self._apply_options(measure)
                     measured.measures.append((index, shaped))
                     if key is not None and not is_folded and len(key[1]) + len(key[2]) <= _MAX_KEY:

@@ -19,7 +19,7 @@ from balog.common.errors import ConfigError, EventError
 from balog.common.http import CaFile, HttpClient, HttpStatusError, Timeout, Url
 from balog.common.secrets import Secret
 from balog.common.storage import Options
-from balog.sinks.base import Delivery, SinkError, SinkGuarantee, SinkOptions
+from balog.sinks.base import Delivery, RequestErrors, SinkError, SinkGuarantee, SinkOptions
 from balog.sinks.http_sink import HttpSink
 from balog_clickhouse.schema_types import SchemaTypes
 from balog_clickhouse.table import Dialect, Mismatch, Table, column_of_value, quoted
@@ -155,25 +155,16 @@ class ClickHouseSink(HttpSink):
         ``Dialect.create``. A value that does not fit its column's type is rejected with its path.
         """
         rejected: dict[int, str] = {}
-        again: list[int] = []
-        last: SinkError | None = None
+        errors = RequestErrors()
         for name, numbers in self._by_table(batch).items():
             left = list(numbers)
             try:
                 self._write_table(name, batch, left, rejected)
             except SinkError as error:
-                again += [number for number in left if number not in rejected]
-                last = error
-        if last is not None and again:
-            raise SinkError(str(last), retry_after=last.retry_after, rejected=rejected, remaining=again)
-        if rejected:
-            first = next(iter(rejected.values()))
-            raise SinkError(
-                f"{self._client.place}: {len(rejected)} of {len(batch)} events don't fit their table: {first}",
-                retryable=False,
-                rejected=rejected,
-                remaining=(),
-            )
+                again = [number for number in left if number not in rejected]
+                errors.keep(again, SinkError(str(error), retryable=bool(again), retry_after=error.retry_after))
+        errors.reject(rejected)
+        errors.finish()
 
     def _by_table(self, batch: Sequence[Delivery]) -> dict[str, list[int]]:
         numbers_by_table: dict[str, list[int]] = {}

@@ -137,19 +137,17 @@ class OtlpSink(HttpSink):
                 lambda: metrics_request(measures, config.resource, self._writer),
                 errors,
             )
-        logged: list[int] = []
-        if "logs" in config.send:
-            logged = [
-                index
-                for index, (event, _) in enumerate(batch)
-                if (index not in unlogged or (event.cls_type == "run" and index in measured))
-                and self._partial.lacks("logs", event)
-            ]
+        logged = [
+            index
+            for index, (event, _) in enumerate(batch)
+            if "logs" in config.send
+            and (index not in unlogged or (event.cls_type == "run" and index in measured))
+            and self._partial.lacks("logs", event)
+        ]
         for index in set(taken.get("metrics", ())).difference(logged):
             batch[index].accept()
-        if logged:
-            events = [batch[index].event for index in logged]
-            taken["logs"] = self._post("logs", logged, lambda: logs_request(events, config.resource), errors)
+        events = [batch[index].event for index in logged]
+        taken["logs"] = self._post("logs", logged, lambda: logs_request(events, config.resource), errors)
         self._partial.settle(batch, taken, errors.remaining)
         errors.finish()
 
