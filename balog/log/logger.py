@@ -137,10 +137,10 @@ class EventLogger(AsyncMethods, StdlibMethods, structlog.BoundLoggerBase):
         options, exc_info, problem, frame = None, None, "", None
         try:
             if args or event.__class__ is not str:
-                event = message_text(event, args)
+                event = message_text(event, args, strict=recorder.strict)
             if payload.__class__ is Event or (fields and not OPTION_NAMES.isdisjoint(fields)):
                 options = CallOptions(fields)
-                event, payload, raw_event = options.apply(event, fields, payload)
+                event, payload, raw_event = options.apply(event, fields, payload, strict=recorder.strict)
                 if raw_event is not None:
                     write_raw(recorder, level, raw_event, write or recorder.write)
                     return

@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
+from balog.log.logger import get_logger
 from balog.log.values.encoding import message_text
+from balog.testing import capture_events
 
 
 @pytest.mark.parametrize(
@@ -31,3 +33,22 @@ from balog.log.values.encoding import message_text
 def test_no_argument_is_dropped(text: str, args: tuple[Any, ...], wanted: str) -> None:
     """Arguments without a place in the text are put after it."""
     assert message_text(text, args) == wanted
+
+
+class Broken:
+    def __repr__(self) -> str:
+        raise ValueError("no")
+
+
+@pytest.mark.parametrize("text", ["%s of %s", "{} of {}", "%s of %s in %d", "of"])
+def test_an_argument_that_raises_costs_no_other(text: str) -> None:
+    written = message_text(text, (5, Broken()))
+    assert "5" in written
+    assert "<Broken>" in written
+
+
+@pytest.mark.parametrize(("text", "args"), [("%d rows", ("x",)), ("{:d}", ("x",)), ("%s", (Broken(),))])
+def test_arguments_that_do_not_fit_are_an_error_of_a_strict_call(text: str, args: tuple[Any, ...]) -> None:
+    with capture_events(strict=True), pytest.raises((ValueError, TypeError)):
+        get_logger("a").info(text, *args)
+    assert message_text("rows", (1,), strict=True) == "rows (1,)"

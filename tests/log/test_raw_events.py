@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import balog
+from balog.common.errors import EventError
 from balog.event import Event, decode, encode
 from balog.testing import Events, capture_events
 from tests.stand_ins.log_outputs import Lines, use_output
@@ -204,3 +205,8 @@ def test_a_value_that_is_no_event_stays_beside_a_payload(payload: Any) -> None:
     assert written["raw_event"] == "text"
     assert written.get("n") == 1 or written["value"] == [1]
     assert "raw_event is no event" in written["problem"]
+
+
+def test_what_is_no_event_is_an_error_of_a_strict_call() -> None:
+    with capture_events(strict=True), pytest.raises(EventError, match="raw_event is no event"):
+        balog.get_logger("a").info("x", raw_event=5)

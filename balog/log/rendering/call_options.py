@@ -49,7 +49,7 @@ class CallOptions:
             self._lazy = take("lazy")
         self._extra: dict[Any, Any] = take("extra") if isinstance(fields.get("extra"), dict) else {}
 
-    def apply(self, event: str, fields: dict[str, Any], payload: Any) -> tuple[str, Any, Event | None]:
+    def apply(self, event: str, fields: dict[str, Any], payload: Any, *, strict: bool) -> tuple[str, Any, Event | None]:
         """Read the message as a keyword, as structlog allows, ``extra``, whose values the fields hide, and a raw event.
 
         Args:
@@ -59,6 +59,9 @@ class CallOptions:
 
         Returns:
             The event, the payload, and an event that the program made, to be written instead of a new one.
+
+        Raises:
+            EventError: ``raw_event`` is no event; only if ``strict``.
         """
         if payload.__class__ is Event:
             return event, None, payload
@@ -74,6 +77,8 @@ class CallOptions:
             return event, payload, None
         raw_event = _parse_raw_event(self._raw_event)
         if raw_event is None:
+            if strict:
+                raise EventError("raw_event is no event; expected an Event, its dict or its JSON")
             if payload is not None:
                 fields.setdefault("raw_event", self._raw_event)
             else:

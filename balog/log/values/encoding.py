@@ -10,7 +10,7 @@ import msgspec
 from balog.event import MAX_CHANNEL_LENGTH
 from balog.event.log_payload import log_payload
 from balog.log.values import exceptions
-from balog.log.values.json_values import clean_text, safe_str
+from balog.log.values.json_values import clean_text, replaced, safe_str
 from balog.log.values.value_encoder import as_dict, encode, encode_plain, encode_unchanged
 
 _encode = msgspec.json.Encoder().encode
@@ -21,18 +21,34 @@ def encode_channel(name: str) -> bytes:
     return _encode(clean_text(name[:MAX_CHANNEL_LENGTH]) or "unnamed")
 
 
-def message_text(event: Any, args: tuple[Any, ...]) -> str:
-    """Format a message with its arguments: by ``%`` as in the standard library, else by ``{}``."""
+def message_text(event: Any, args: tuple[Any, ...], *, strict: bool = False) -> str:
+    """Format a message with its arguments: by ``%`` as in the standard library, else by ``{}``.
+
+    Raises:
+        Exception: the arguments do not fit the placeholders; only if ``strict``.
+    """
     text = event if type(event) is str else safe_str(event)
     if not args:
         return text
+    try:
+        return _formatted(text, args)
+    except Exception:
+        if strict and ("%" in text or "{" in text):
+            raise
+    args = replaced(args)  # an argument that raises costs no other
     with suppress(Exception):
-        return text % (args[0] if len(args) == 1 and isinstance(args[0], dict) and args[0] else args)
-    with suppress(Exception):
-        if "{" in text:
-            formatted, used = text.format(*args), _count_used(text, args)
-            return formatted if used == len(args) else f"{formatted} {safe_str(args[used:], repr)}"
+        return _formatted(text, args)
     return f"{text} {safe_str(args, repr)}"
+
+
+def _formatted(text: str, args: tuple[Any, ...]) -> str:
+    try:
+        return text % (args[0] if len(args) == 1 and isinstance(args[0], dict) and args[0] else args)
+    except Exception:
+        if "{" not in text:
+            raise
+    formatted, used = text.format(*args), _count_used(text, args)
+    return formatted if used == len(args) else f"{formatted} {safe_str(args[used:], repr)}"
 
 
 def _count_used(text: str, args: tuple[Any, ...]) -> int:

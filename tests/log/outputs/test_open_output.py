@@ -3,10 +3,12 @@ from typing import Any
 
 import pytest
 
+import balog
 from balog.common.errors import ConfigError
 from balog.log.outputs import open_output
 from balog.log.outputs.file import FileOutput
 from balog.log.outputs.queued import QueuedOutput
+from balog.sinks.store import StoreSinkConfig
 
 FORMS = (
     "there are console, singer, stderr, logging, file:PATH, local:PATH?topic=NAME, "
@@ -89,3 +91,12 @@ def test_a_refusal_says_no_secret(where: str) -> None:
     with pytest.raises(ConfigError) as refused:
         open_output(where)
     assert "s3cret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("is_entry", [False, True])
+def test_the_config_of_a_sink_may_be_an_object(is_entry: bool, tmp_path: Path) -> None:
+    sink = StoreSinkConfig(path=str(tmp_path), topic="t")
+    balog.configure(output={"to": sink, "where": "level = 'INFO'"} if is_entry else [sink], application="a")
+    balog.get_logger("a").info("x")
+    balog.flush()
+    assert list(tmp_path.glob("t/**/*"))
