@@ -68,10 +68,6 @@ class Chain:
         """See ``Editor``."""
         return self._from(0, kind, line)
 
-    def through(self, lines: Iterable[Line]) -> Iterable[Line]:
-        """Yield the edited lines lazily."""
-        return self._through(0, lines)
-
     def due(self) -> Iterable[Line]:
         """See ``Editor``."""
         return self._collect("due")

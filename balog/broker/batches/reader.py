@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -25,13 +25,11 @@ from balog.singer.batch.dialects import (
 )
 from balog.singer.batch.files import read_rows
 
+if TYPE_CHECKING:
+    from balog.broker.records.editor import RecordEditor
+
 BEGIN, END, ABORT = "BATCH BEGIN", "BATCH END", "BATCH ABORT"
 """The marks around the rows of a rewritten BATCH, which the writer removes. BEGIN's line is the BATCH."""
-
-
-class _HasRules(Protocol):
-    def rules_for(self, stream: str) -> object | None:
-        """Return the rules of a stream; None without rules."""
 
 
 class BatchReader(Editor):
@@ -57,7 +55,7 @@ class BatchReader(Editor):
     def __init__(
         self,
         config: BatchConfig | None,
-        records: _HasRules | None,
+        records: RecordEditor | None,
         quarantine: Quarantine | None,
         say: Callable[[str], None],
     ) -> None:

@@ -76,10 +76,15 @@ class RecordEditor(Editor):
         named = [rule.stream for rule in rules]
         self.streams = None if any(_PATTERN.intersection(name) for name in named) else frozenset(named)
 
-    def rules_for(self, stream: str) -> StreamRules | None:
-        """Return the rules for a stream's records, with its last SCHEMA applied; None without rules."""
-        entry = self._stream(stream)
-        return None if entry is None else entry.rules
+    def rules_for(self, name: str) -> _Stream | None:
+        """Return the rules of a stream; None without rules."""
+        stream = self._streams.get(name)
+        if stream is None:
+            rules = [rule for rule in self._rules if _is_for(rule.config.stream, name)]
+            if not rules:
+                return None
+            stream = self._streams[name] = _Stream(name, rules, self._say)
+        return stream
 
     def edit(self, kind: str, line: bytes) -> Sequence[Line] | None:
         """See ``Editor``. The line's own type counts, even if ``kind`` differs."""
@@ -116,39 +121,30 @@ class RecordEditor(Editor):
         kind = _text(envelope, "type").upper()
         if kind not in ("RECORD", "SCHEMA"):
             return None
-        stream = self._stream(_text(envelope, "stream"))
+        stream = self.rules_for(_text(envelope, "stream"))
         if stream is None:
             return None
         return stream.edit_record(envelope) if kind == "RECORD" else stream.edit_schema(envelope)
-
-    def _stream(self, name: str) -> _Stream | None:
-        stream = self._streams.get(name)
-        if stream is None:
-            rules = [rule for rule in self._rules if _is_for(rule.config.stream, name)]
-            if not rules:
-                return None
-            stream = self._streams[name] = _Stream(StreamRules(name, rules), self._say)
-        return stream
 
 
 def _is_for(pattern: str, name: str) -> bool:
     return pattern == name or fnmatchcase(name, pattern)
 
 
-class _Stream:
-    """The editor of one stream's messages."""
+class _Stream(StreamRules):
+    """The rules of one stream, applied to its messages."""
 
-    def __init__(self, rules: StreamRules, say: Callable[[str], None]) -> None:
-        self.rules = rules
+    def __init__(self, name: str, rules: Sequence[CompiledRule], say: Callable[[str], None]) -> None:
+        super().__init__(name, rules)
         self._say = say
         self._has_reported: set[str] = set()
 
     def edit_usual(self, message: _Usual, line: bytes) -> Sequence[Line] | None:
         """See ``Editor.edit``."""
-        record = self.rules.apply(message.record)
+        record = self.apply(message.record)
         if record is None:
             return ()
-        if not self.rules.rewrites and not _loses_members(message, line):
+        if not self.rewrites and not _loses_members(message, line):
             return None
         return (("RECORD", message.line(record)),)
 
@@ -157,10 +153,10 @@ class _Stream:
         raw = envelope.get("record")
         if raw is None:
             raise UnreadableError("it has no record")
-        record = self.rules.apply(read_members(raw))
+        record = self.apply(read_members(raw))
         if record is None:
             return ()
-        if not self.rules.rewrites and not has_key_twice(raw):
+        if not self.rewrites and not has_key_twice(raw):
             return None
         return (("RECORD", write({**envelope, "record": record}) + b"\n"),)
 
@@ -170,7 +166,7 @@ class _Stream:
         if not isinstance(given, dict):
             raise UnreadableError("its schema is not an object")
         keys, bookmarks = _names(envelope, "key_properties"), _names(envelope, "bookmark_properties")
-        described = self.rules.apply_schema(given, keys, bookmarks)
+        described = self.apply_schema(given, keys, bookmarks)
         for problem in described.unknown:
             if problem not in self._has_reported:
                 self._has_reported.add(problem)

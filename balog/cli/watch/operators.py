@@ -13,7 +13,7 @@ from balog.common.errors import ConfigError
 from balog.common.text import counted
 from balog.event import Event, encode
 from balog.topics import Message, open_topics
-from balog.watch.alerts.alert_events import acknowledgement, now, parse_end
+from balog.watch.alerts.alert_events import acknowledgement, parse_end
 from balog.watch.alerts.alert_events import silence as silence_event
 from balog.watch.state.active_state import active_series, active_silences, read_state
 
@@ -63,7 +63,7 @@ def silence(match: str, until: str, target: OperatorPlace) -> None:
     balog watch silence 'shop-*' 2026-11-24T18:00:00+01:00 --why migration --topics local:topics --topic singer-events
     balog watch silence orders-arrive end --why done --topics local:topics --topic singer-events
     """
-    began = now()
+    began = datetime.now(timezone.utc)
     ends = parse_end(until, began)
     event = silence_event(match, ends, target.why, user_at_host())
     target.put(event)
@@ -83,7 +83,7 @@ def acknowledge(match: str, until: str | None, target: OperatorPlace) -> None:
     \b
     balog watch acknowledge orders-arrive --why "on it" --topics local:topics --topic singer-events
     """
-    ends = None if until is None else parse_end(until, now())
+    ends = None if until is None else parse_end(until, datetime.now(timezone.utc))
     event = acknowledgement(match, ends, target.why, user_at_host())
     target.put(event)
     reporter("balog watch acknowledge")(f"{match}: acknowledged until " + (event.payload["until"] or "it resolves"))

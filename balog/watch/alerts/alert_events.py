@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import time
 from datetime import datetime, timedelta, timezone
 
 from msgspec import Raw, json
@@ -78,9 +77,7 @@ def silence(match: str, until: datetime, why: str, by: str) -> Event:
     Raises:
         ConfigError: the glob or a text is empty or too long.
     """
-    _check(match, why)
-    payload = AlertSilencePayload(match=match, until=_text(until), why=why, by=by)
-    return _event("alert_silence", payload)
+    return _event(AlertSilencePayload(match=match, until=_text(until), why=why, by=by))
 
 
 def acknowledgement(match: str, until: datetime | None, why: str, by: str) -> Event:
@@ -93,10 +90,8 @@ def acknowledgement(match: str, until: datetime | None, why: str, by: str) -> Ev
     Raises:
         ConfigError: the glob or a text is empty or too long.
     """
-    _check(match, why)
     ends = None if until is None else _text(until)
-    payload = AlertAcknowledgementPayload(match=match, until=ends, why=why, by=by)
-    return _event("alert_acknowledgement", payload)
+    return _event(AlertAcknowledgementPayload(match=match, until=ends, why=why, by=by))
 
 
 def parse_end(text: str, now: datetime) -> datetime:
@@ -119,24 +114,19 @@ def parse_end(text: str, now: datetime) -> datetime:
         raise ConfigError(f"{text!r:.40} is too far away") from None
 
 
-def _event(kind: str, payload: AlertSilencePayload | AlertAcknowledgementPayload) -> Event:
+def _event(payload: AlertSilencePayload | AlertAcknowledgementPayload) -> Event:
+    if not 0 < len(payload.match) <= _MAX_MATCH:
+        raise ConfigError(f"the name of a monitor, or the key of an alert, has 1 to {_MAX_MATCH} characters")
+    if not payload.why.strip() or len(payload.why) > _MAX_TEXT:
+        raise ConfigError(f"--why needs a reason of at most {_MAX_TEXT} characters")
+    kind = "alert_silence" if isinstance(payload, AlertSilencePayload) else "alert_acknowledgement"
     try:
-        return Event.new(f"balog.{kind}", payload, context={"application": "balog", "fqdn": socket.gethostname()})
+        return Event.new(
+            f"{APPLICATION}.{kind}", payload, context={"application": APPLICATION, "fqdn": socket.gethostname()}
+        )
     except EventError as error:
         raise ConfigError(str(error)) from None
 
 
-def _check(match: str, why: str) -> None:
-    if not 0 < len(match) <= _MAX_MATCH:
-        raise ConfigError(f"the name of a monitor, or the key of an alert, has 1 to {_MAX_MATCH} characters")
-    if not why.strip() or len(why) > _MAX_TEXT:
-        raise ConfigError(f"--why needs a reason of at most {_MAX_TEXT} characters")
-
-
 def _text(when: datetime) -> str:
     return when.astimezone(timezone.utc).isoformat(timespec="seconds")
-
-
-def now() -> datetime:
-    """Return the time."""
-    return datetime.fromtimestamp(time.time(), timezone.utc)
