@@ -105,13 +105,11 @@ def command(
     exit_if_invalid(path, problems, 2)
     assert file is not None  # noqa: S101
     history = HistoryPlace(location, length, until, engine, spark_place, sources)
-    tracks = None
     if html is not None:
         if any(find_spec(name) is None for name in ("jinja2", "vl_convert")):
             raise MissingExtraError("balog watch --html", "embedded")
         check_page_path(html)
-        tracks = Tracks()
-    result = backtest(file.monitors, history, tracks)
+    result, tracks = backtest(file.monitors, history, has_tracks=html is not None)
     if html is not None and tracks is not None:
         from balog.watch.history.history_page import make_page
 
@@ -123,17 +121,16 @@ def command(
         _print(result)
 
 
-def backtest(monitors: list[MonitorConfig], history: HistoryPlace, tracks: Tracks | None = None) -> Backtest:
-    """Replay the events of tables or of files.
-
-    Args:
-        tracks: records the verdicts.
+def backtest(
+    monitors: list[MonitorConfig], history: HistoryPlace, *, has_tracks: bool
+) -> tuple[Backtest, Tracks | None]:
+    """Evaluate the events of tables or of files, and return the verdicts, too, if they are asked for.
 
     Raises:
         ConfigError: ``history`` is invalid.
     """
     if history.sources:
-        return _of_files(monitors, history, tracks)
+        return _of_files(monitors, history, has_tracks)
     if history.location is None:
         raise ConfigError("give --tables PLACE or --source FILE", "the command line")
     since, until = history.times()
@@ -142,10 +139,10 @@ def backtest(monitors: list[MonitorConfig], history: HistoryPlace, tracks: Track
     with stored_rows(history.location, selection, first, until, history.engine, history.spark_place) as rows:
         from balog.analytics.querying.stored_events import event_of
 
-        return _replay(monitors, map(event_of, rows), since, until, tracks)
+        return _evaluate(monitors, map(event_of, rows), since, until, has_tracks)
 
 
-def _of_files(monitors: list[MonitorConfig], history: HistoryPlace, tracks: Tracks | None) -> Backtest:
+def _of_files(monitors: list[MonitorConfig], history: HistoryPlace, has_tracks: bool) -> tuple[Backtest, Tracks | None]:
     if history.location is not None or history.engine != "auto":
         raise ConfigError("--tables and --engine exclude --source", "the command line")
     source = SourceEvents(history.sources)
@@ -153,16 +150,15 @@ def _of_files(monitors: list[MonitorConfig], history: HistoryPlace, tracks: Trac
         click.echo(f"balog watch: left out {counted(source.invalid_lines, 'line')} without an event", err=True)
     last = source.events[-1].header.timestamp if source.events else datetime.now(timezone.utc)
     since, until = history.times(last + timedelta(microseconds=1))  # with the last event
-    return _replay(monitors, unique_events(source.events), since, until, tracks)
+    return _evaluate(monitors, unique_events(source.events), since, until, has_tracks)
 
 
-def _replay(
-    monitors: list[MonitorConfig], events: Iterable[Event], since: datetime, until: datetime, tracks: Tracks | None
-) -> Backtest:
-    if tracks is not None:
-        tracks.since = since.timestamp()
+def _evaluate(
+    monitors: list[MonitorConfig], events: Iterable[Event], since: datetime, until: datetime, has_tracks: bool
+) -> tuple[Backtest, Tracks | None]:
+    tracks = Tracks(since.timestamp()) if has_tracks else None
     on_verdict = None if tracks is None else tracks.add
-    return run_backtest(monitors, events, since.timestamp(), until.timestamp(), on_verdict)
+    return run_backtest(monitors, events, since.timestamp(), until.timestamp(), on_verdict), tracks
 
 
 def _print(result: Backtest) -> None:

@@ -93,21 +93,24 @@ class Track:
 class Tracks:
     """The verdicts on all series since a time. Pass ``add`` as ``on_verdict`` of a backtest.
 
-    Attributes:
+    Args:
         since: seconds since the epoch; earlier verdicts are not recorded.
+        most, most_of_all: verdicts that are kept of a series, and of all.
+
+    Attributes:
         by_key: the tracks by the key of their series.
     """
 
     def __init__(self, since: float = 0.0, most: int = MAX_POINTS, most_of_all: int = MAX_ALL_POINTS) -> None:
         self.by_key: dict[str, Track] = {}
-        self.since = since
+        self._since = since
         self._most = most
         self._most_of_all = most_of_all
         self._kept = 0
 
     def add(self, series: Series, verdict: Verdict, when: float) -> None:
         """Record a verdict."""
-        if when < self.since:
+        if when < self._since:
             return
         track = self.by_key.get(series.key)
         if track is None:
