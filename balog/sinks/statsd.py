@@ -123,7 +123,7 @@ class StatsdSink:
         if rejected:
             lines = [item for item in lines if item[0] not in rejected]
         sent, failure = 0, None
-        is_one = sum([len(line) for _, line in lines]) + len(lines) <= _MAX_DATAGRAM
+        is_one = 0 < sum([len(line) for _, line in lines]) + len(lines) <= _MAX_DATAGRAM
         try:
             for datagram in [lines] if is_one else split(lines, lambda item: len(item[1]), _MAX_DATAGRAM):
                 if not is_one or self._config.rate is not None:

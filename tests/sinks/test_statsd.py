@@ -95,12 +95,10 @@ class TestLines:
     def test_metrics_and_runs_are_sent_and_other_events_are_not(self, receiver):
         run = {"cls_type": "run", "outcome": "succeeded", "duration": 2, "exit_code": 0, "command": "tap", "records": 5}
         values = {"cls_type": "metrics", "values": [{"name": "x", "value": 1}]}
+        log = Event.new("a", {"cls_type": "log", "message": "x"})
         with sink_to(receiver, format="dogstatsd") as sink:
-            sink.write(
-                deliver(
-                    Event.new("a", {"cls_type": "log", "message": "x"}), Event.new("a", run), Event.new("a", values)
-                )
-            )
+            sink.write(deliver(log))  # no datagram
+            sink.write(deliver(log, Event.new("a", run), Event.new("a", values)))
         assert receiver.lines() == [
             "run_duration:2000|ms|#outcome:succeeded",
             "runs:1|c|#outcome:succeeded",
