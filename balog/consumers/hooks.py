@@ -100,6 +100,7 @@ class HookCalls:
 
     Attributes:
         watch_calls: a hook observes calls of handlers.
+        is_empty: there is none, so ``call`` need not be asked.
     """
 
     def __init__(self, hooks: Sequence[Hook]) -> None:
@@ -115,6 +116,7 @@ class HookCalls:
         self.watch_calls = any(
             self._overridden[method] for method in (Hook.before_process, Hook.after_process, Hook.retried)
         )
+        self.is_empty = not any(self._overridden.values())
         self._reported: set[Callable[..., Any]] = set()
 
     def call(self, inherited: Callable[..., None], *arguments: Any) -> None:

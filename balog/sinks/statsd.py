@@ -16,6 +16,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import Meta
 
 from balog.common.errors import ConfigError
+from balog.common.text import printable
 from balog.common.token_bucket import TokenBucket
 from balog.event.batches import split
 from balog.sinks.base import Delivery, RequestErrors, SinkError, SinkGuarantee
@@ -117,7 +118,9 @@ class StatsdSink:
         for index, measure in measured.measures:
             line = self._lines.write(measure)
             if line is None or len(line) > _MAX_DATAGRAM:
-                rejected[index] = f"the {measure.kind} {measure.name[:100]} does not fit into a statsd datagram"
+                rejected[index] = (
+                    f"the {measure.kind} {printable(measure.name[:100])} does not fit into a statsd datagram"
+                )
             else:
                 lines.append((index, line))
         if rejected:

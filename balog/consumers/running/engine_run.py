@@ -254,7 +254,8 @@ class EngineRun:
             )
         if self._failure_log.has_open_periods:
             self._failure_log.sum_up()
-        self._hooks.call(Hook.tick, self._settings)
+        if not self._hooks.is_empty:
+            self._hooks.call(Hook.tick, self._settings)
         self._alive = time.monotonic()
         watched = [self._wake_read] if signal_wake is None else [self._wake_read, signal_wake]
         readable, _, _ = select.select(watched, (), (), longest if rest is None else min(rest, longest))

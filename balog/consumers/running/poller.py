@@ -86,7 +86,7 @@ class Poller:
         settings, failure_log = context.settings, context.failure_log
         until = uptime() + settings.lease
         received = subscription.receive(settings.group, limit, wait, settings.lease)
-        if received is not None:
+        if received is not None and not context.hooks.is_empty:
             context.hooks.call(Hook.after_receive, subscription.name, received)
         if not received:
             return None if received is None else []

@@ -118,7 +118,8 @@ class Settler:
     def _ack(self, subscription: Subscription, deliveries: Sequence[MessageDelivery]) -> None:
         messages = [delivery.message for delivery in deliveries]
         hooks = self._context.hooks
-        hooks.call(Hook.before_ack, subscription.name, messages)
+        if not hooks.is_empty:
+            hooks.call(Hook.before_ack, subscription.name, messages)
         acked = subscription.topic.ack(self._group, messages)
         if acked < len(messages):  # another process gets them, and must know
             successes = [delivery.entry(name) for delivery in deliveries for name in delivery.done]
@@ -129,7 +130,8 @@ class Settler:
             unwanted = self._count_unwanted(deliveries)
             self.counts.update(duplicates=duplicates, succeeded=len(deliveries) - unwanted - duplicates)
         self._context.schedule.remove(deliveries)
-        hooks.call(Hook.after_ack, subscription.name, messages)
+        if not hooks.is_empty:
+            hooks.call(Hook.after_ack, subscription.name, messages)
 
     def _count_unwanted(self, deliveries: Sequence[MessageDelivery]) -> int:
         types = [delivery.unwanted_type for delivery in deliveries if delivery.unwanted_type is not None]
