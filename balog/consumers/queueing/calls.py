@@ -145,7 +145,7 @@ def _result_of_error(task: HandlerTask, error: BaseException) -> TaskResult:
 def _pause(handler: Handler, failures: int) -> float:
     """Draw a delay of three binary digits, so that events that failed together are released and come back together."""
     fraction, exponent = math.frexp(handler.backoff.delay(failures))
-    return math.ldexp(math.floor(fraction * 16) / 16, exponent)
+    return round(math.ldexp(math.floor(fraction * 16) / 16, exponent), 3)
 
 
 class ConsumerQueue:
