@@ -13,7 +13,6 @@ from balog.service.api.listener import open_socket, url_of
 from balog.service.server import ServiceServer
 from balog.service.settings import ServiceConfig
 from balog.service.validation import service_problems
-from balog.topics import Topics
 
 _REFRESH_SECONDS = 5.0  # seconds between two looks at the registry
 
@@ -28,7 +27,6 @@ class Service(ServiceContext):
 
     Args:
         config: the config.
-        topics: the topics, instead of those that ``config`` names; not closed by the service.
         say: prints one line for the operator.
 
     Attributes:
@@ -40,9 +38,7 @@ class Service(ServiceContext):
         MissingExtraError: packages of the extra ``serve``, or of a configured part, are not installed.
     """
 
-    def __init__(
-        self, config: ServiceConfig, *, topics: Topics | None = None, say: Callable[[str], None] = complain
-    ) -> None:
+    def __init__(self, config: ServiceConfig, *, say: Callable[[str], None] = complain) -> None:
         try:
             import httptools  # noqa: F401
             import starlette  # noqa: F401
@@ -51,7 +47,7 @@ class Service(ServiceContext):
             raise MissingExtraError("an event service", "serve") from None
         for problem in service_problems(config):
             raise problem
-        super().__init__(config, topics, say)
+        super().__init__(config, say)
         self.url = ""
         self.lost: list[str] = []
         self._server = ServiceServer(config, self.intake.start, self._refresh, self._drain)

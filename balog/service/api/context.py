@@ -30,7 +30,7 @@ from balog.service.jobs.access import document_problems, source_problems
 from balog.service.jobs.engine_job import EngineJob
 from balog.service.remote_registry import open_any_registry
 from balog.service.settings import ServiceConfig
-from balog.topics import Topics, open_topics
+from balog.topics import open_topics
 
 _READER_THREADS = 8  # threads that wait for the registry, or for a validation that takes long
 
@@ -40,7 +40,6 @@ class ServiceContext(ABC):
 
     Args:
         config: a config without problems.
-        topics: the topics, instead of those that ``config`` names; not closed by the service.
         say: prints one line for the operator.
 
     Attributes:
@@ -51,7 +50,7 @@ class ServiceContext(ABC):
         started: the start time by the monotonic clock.
     """
 
-    def __init__(self, config: ServiceConfig, topics: Topics | None, say: Callable[[str], None]) -> None:
+    def __init__(self, config: ServiceConfig, say: Callable[[str], None]) -> None:
         self.config = config
         port = read_address(config.listen)[1]  # two services on one machine report under different names
         self.name = config.name or (f"{socket.gethostname()}:{port}" if port else socket.gethostname())
@@ -66,9 +65,9 @@ class ServiceContext(ABC):
             self.registry = open_any_registry(config.registry, config.registry_options, max_age=float("inf"))
             stack.callback(self.registry.close)
             self.registry.is_shared = True
-            self.topics = topics if topics is not None else stack.enter_context(open_topics(config.topics))
+            self.topics = stack.enter_context(open_topics(config.topics))
             # The inspector opens and closes all topics, so it has a backend of its own.
-            inspected_topics = topics if topics is not None else stack.enter_context(open_topics(config.topics))
+            inspected_topics = stack.enter_context(open_topics(config.topics))
             self._fallback = open_fallback(config.fallback, config.topics) if config.fallback is not None else None
             if self._fallback is not None:
                 stack.callback(self._fallback.close)

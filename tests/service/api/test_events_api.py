@@ -6,6 +6,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 import zstandard
@@ -286,7 +287,8 @@ class Down(MemoryTopics):
 @contextmanager
 def down(**options):
     config = ServiceConfig(topics="local:unused", listen=":0", drain=0, **options)
-    with Service(config, topics=Down()) as service:
+    topics = Down()
+    with patch("balog.service.api.context.open_topics", lambda url: topics), Service(config) as service:
         asked = Asked(service)
         yield asked
         asked.http.clear()
