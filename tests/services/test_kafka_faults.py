@@ -209,7 +209,7 @@ class TestLargeMessages:
         assert "\n" not in str(caught.value)
 
     def test_one_that_is_too_large_for_the_dead_letters_blocks_nothing(self, home: Any, topic: Topic) -> None:
-        home._clients.make_topic(topic.name, 1, 1, {"max.message.bytes": "30000000"}, "here")
+        home._clients.make_topic(topic.name, 1, {"max.message.bytes": "30000000"}, "here")
         topic.publish([Message("huge", os.urandom(20_000_000)), Message("small", b"x")])
         assert topic.dead_letter("g", take(topic, 2), "why", traceback="trace") == 2
         huge, small = topic.dead_letters("g")

@@ -268,18 +268,9 @@ _making = threading.Lock()
 _made = False
 
 
-def _begin_fork() -> None:
-    _making.acquire()
-
-
-def _end_fork() -> None:
-    _making.release()
-
-
 def _leave_behind() -> None:
     """Drop inherited clients in a child without ever closing them."""
-    global _making
-    _making = threading.Lock()
+    _making.release()
     if not _made:
         return
     gc.freeze()  # the child must not collect clients in reference cycles
@@ -297,4 +288,4 @@ def _close_all() -> None:
 
 
 close_last(_close_all)
-os.register_at_fork(before=_begin_fork, after_in_parent=_end_fork, after_in_child=_leave_behind)
+os.register_at_fork(before=_making.acquire, after_in_parent=_making.release, after_in_child=_leave_behind)

@@ -24,6 +24,7 @@ from balog.topics.kafka.records import (
     OutgoingRecord,
     StoredDeadLetter,
     again_record,
+    as_bytes,
     dead_letter_record,
     new_number,
     read,
@@ -146,8 +147,7 @@ class DeadLetters:
         begin = max(start, self._read_to)
         for record in read(self.clients.settings, self.name, {0: (begin, end)}, self.where):
             dead_letter = None if record.value() is None else read_dead_letter(record, self.topic, self.group)
-            key = record.key()
-            self._offsets.pop(key if isinstance(key, bytes) else str(key).encode(), None)
+            self._offsets.pop(as_bytes(record.key()), None)
             if dead_letter is not None:
                 self._offsets[dead_letter.key] = dead_letter.offset
         self._read_to = end

@@ -158,11 +158,9 @@ class Membership:
 
     def _hold(self, held: FetchedMessage, delay: float) -> None:
         """Add a fetched message, to be delivered after ``delay`` seconds. Called with the lock."""
-        if delay > 0:
-            if held.partition.add(held, time.monotonic() + delay):
-                self._deliveries.push(held)
-        else:
-            held.partition.add(held)
+        ready_at = time.monotonic() + delay if delay > 0 else None
+        if held.partition.add(held, ready_at) and ready_at is not None:
+            self._deliveries.push(held)
 
     def _is_wanted(self) -> bool:
         """Return whether the thread has more to do than to wait for messages."""

@@ -11,6 +11,7 @@ import base64
 import binascii
 import re
 import zlib
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -53,17 +54,13 @@ def encode(progress: CommittedProgress) -> tuple[str, int]:
     text = prefix + _write(progress.commit, runs, progress.handed)
     if len(text) <= MAX_TEXT:
         return text, progress.handed
-    fits, too_many = 0, len(runs)
-    best = prefix + _write(progress.commit, [], progress.commit), progress.commit
-    while too_many - fits > 1:
-        middle = (fits + too_many) // 2
-        cut = runs[middle][0]
-        text = prefix + _write(progress.commit, runs[:middle], cut)
-        if len(text) <= MAX_TEXT:
-            fits, best = middle, (text, cut)
-        else:
-            too_many = middle
-    return best
+    ends = [progress.commit, *(start for start, _, _ in runs[1:])]
+
+    def cut(count: int) -> str:
+        return prefix + _write(progress.commit, runs[:count], ends[count])
+
+    count = bisect_right(range(1, len(runs)), MAX_TEXT, key=lambda count: len(cut(count)))
+    return cut(count), ends[count]
 
 
 def decode(commit: int, text: str | None) -> CommittedProgress | None:

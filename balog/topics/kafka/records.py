@@ -182,10 +182,9 @@ def _generation(generation: Generation) -> str:
 def read_dead_letter(record: Record, topic: str, group: str) -> StoredDeadLetter | None:
     """Read a dead letter of a group; None for other records, topics and groups."""
     headers = read_headers(record)
-    key = record.key()
+    key = as_bytes(record.key())
     if not key or headers.get(TOPIC, topic) != topic or headers.get(GROUP, group) != group:
         return None
-    raw_key = key if isinstance(key, bytes) else str(key).encode()
     offset = int(record.offset() or 0)
     dead_letter = DeadLetter(
         read_id(record, headers),
@@ -199,16 +198,18 @@ def read_dead_letter(record: Record, topic: str, group: str) -> StoredDeadLetter
         str(offset),
     )
     return StoredDeadLetter(
-        raw_key, offset, dead_letter, headers.get(KEY), read_published(record, headers), generation_of(headers)
+        key, offset, dead_letter, headers.get(KEY), read_published(record, headers), generation_of(headers)
     )
 
 
 def body_of(record: Record) -> bytes:
     """Return a record's body, empty without a value."""
-    value = record.value()
-    if value is None:
-        return b""
-    return value if isinstance(value, bytes) else str(value).encode()
+    return as_bytes(record.value())
+
+
+def as_bytes(text: str | bytes | None) -> bytes:
+    """Return a value or key of a record as bytes, empty for None."""
+    return text.encode() if isinstance(text, str) else text or b""
 
 
 def _number(headers: dict[str, str], name: str, kind: Callable[[str], Any], otherwise: Any) -> Any:
