@@ -64,17 +64,12 @@ class LocalTopic(Topic):
 
     def publish(self, messages: Iterable[Message]) -> int:
         """Store messages in one transaction, and return the number of new ones."""
-        return self._publish([*messages])[0]
+        return len(self.publish_new([*messages]))
 
     def publish_new(self, messages: Sequence[Message]) -> set[str]:
         """Store messages in one transaction, and return the ids of new ones."""
-        stored, new = self._publish(messages, with_ids=True)
-        return {message.id for message in messages} if stored == len(messages) else new
-
-    def _publish(self, messages: Sequence[Message], *, with_ids: bool = False) -> tuple[int, set[str]]:
-        """Return the number of new messages and, with ``with_ids`` and only if not all are new, their ids."""
         if not messages:
-            return 0, set()
+            return set()
         now = self._clock()
         if (
             time.monotonic() >= self._prune_at
@@ -87,10 +82,10 @@ class LocalTopic(Topic):
             for rows, insert in _inserts(messages):
                 connection.execute(insert, [part for row in rows for part in (row.id, now, row.key, bytes(row.body))])
             stored = connection.total_changes - before
-            if not with_ids or stored == len(messages):
-                return stored, set()
+            if stored == len(messages):
+                return {message.id for message in messages}
             newest = connection.execute("SELECT id FROM messages ORDER BY seq DESC LIMIT ?", (stored,))
-            return stored, {id for (id,) in newest}
+            return {id for (id,) in newest}
 
     def trim(self, group: str, limit: int = 10_000) -> int:
         """Delete the oldest messages that a group has acked, at most ``limit`` of them, and return their number.

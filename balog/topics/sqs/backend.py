@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import threading
 from importlib.util import find_spec
-from urllib.parse import urlsplit
 
 from balog.common.errors import ConfigError, MissingExtraError
+from balog.common.http import check_url
 from balog.topics.base import Topics, check_name
 from balog.topics.sqs.account import Account
 from balog.topics.sqs.claim_check import ClaimCheck
@@ -146,14 +146,9 @@ def open_sqs(url: str) -> SqsTopics:
 def _checked(option: str, url: str | None) -> str | None:
     if not url:
         return None
-    try:
-        parts = urlsplit(url)
-        good = parts.scheme in ("http", "https") and bool(parts.hostname) and "@" not in parts.netloc
-        good = good and (parts.port is None or parts.port > 0) and not (parts.query or parts.fragment)
-    except ValueError:
-        good = False
-    if not good:
-        raise ConfigError(f"{option} is not a URL like https://HOST:PORT, without a user or password")
+    check_url(url, option)
+    if "?" in url:
+        raise ConfigError("has a ?; expected https://HOST:PORT", path=option)
     return url
 
 
