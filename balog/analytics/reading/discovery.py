@@ -20,6 +20,7 @@ from balog.analytics.reading.tasks import SourceFile
 from balog.common.errors import ConfigError
 from balog.common.storage import StorageError
 from balog.sinks.archive.store_part import MANIFESTS, Manifest
+from balog.topics.archives import day_of
 
 _FORMS = ".jsonl", ".ndjson", ".json", ".log", ".singer", ".tsv", ".txt"
 ENDINGS = tuple(form + packing for form in _FORMS for packing in ("", ".gz", ".zst"))
@@ -199,7 +200,7 @@ class Pruner:
         doubtful: list[tuple[SourceFile, str]] = []
         for file in files:
             match = _DAY.fullmatch(file.path)
-            day = _day(match[2]) if match else None
+            day = day_of(f"date={match[2]}") if match else None
             if match is None or day is None or self._lies_inside(day):
                 kept.append(file)
             elif self._may_overlap(day):
@@ -230,13 +231,6 @@ class Pruner:
                 return _decode(file.read(_LARGEST_MANIFEST))
         except (OSError, StorageError, msgspec.DecodeError, ValueError):
             return None
-
-
-def _day(text: str) -> date | None:
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        return None
 
 
 def _utc(moment: datetime) -> datetime:

@@ -14,7 +14,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from balog.analytics.reading.blocks import RAW_LIMIT, BadLine, Block, Damage
+from balog.analytics.reading.blocks import RAW_LIMIT, BadLine, Block
 from balog.analytics.reading.forms import EventLines, pieces, read_parts
 from balog.analytics.reading.parser import Parser, borrow_parser, exact_payloads, inexact_lines
 from balog.analytics.reading.projection import Projection
@@ -22,9 +22,8 @@ from balog.analytics.reading.remote import StoragePool
 from balog.analytics.reading.schemas import VARIANT
 from balog.analytics.reading.tasks import Slice
 from balog.analytics.reading.topics import is_topic, read_topic
-from balog.analytics.reading.validation import NormalizedLines, count_events, normalize, normalize_line
+from balog.analytics.reading.validation import NormalizedLines, count_events, normalize
 from balog.analytics.reading.variant import encode
-from balog.common.errors import EventError
 
 _REFUSALS = (duckdb.Error, msgspec.DecodeError, RecursionError, ValueError)
 _PARSER_ERRORS = (duckdb.OperationalError, duckdb.InternalError, duckdb.FatalException, duckdb.InterruptException)
@@ -201,13 +200,11 @@ def _answers(
     yield from _pieces(parser, query, small)
 
 
-def _part(parser: Parser, query: Query, path: str, part: Block | EventLines | BadLine | Damage) -> Iterator[_Answer]:
+def _part(parser: Parser, query: Query, path: str, part: Block | EventLines | BadLine) -> Iterator[_Answer]:
     if isinstance(part, Block):
         yield from _block(parser, query, path, part)
     elif isinstance(part, EventLines):
         yield from _lines(parser, query, path, part)
-    elif isinstance(part, Damage):
-        yield from _damage(parser, query, path, part)
     else:
         yield _quarantined(query, path, [part])
 
@@ -301,19 +298,6 @@ def _answer(parser: Parser, query: Query, data: memoryview, count: int, *, lenie
     except _REFUSALS:
         return None
     return table if read in (None, count) else None
-
-
-def _damage(parser: Parser, query: Query, path: str, damage: Damage) -> Iterator[_Answer]:
-    """Read the last line of a damaged file if it is whole, and report the damage after it."""
-    offset, reason, tail = damage
-    try:
-        normalize_line(tail)
-    except EventError:
-        pass
-    else:
-        yield from _block(parser, query, path, Block(offset, memoryview(tail + b"\n")))
-        offset, tail = offset + len(tail), b""
-    yield _quarantined(query, path, [BadLine(offset, reason, tail[:RAW_LIMIT])])
 
 
 def _batches(table: pa.Table, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

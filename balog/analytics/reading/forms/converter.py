@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime, timezone
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 from msgspec import Raw, Struct
@@ -148,6 +148,10 @@ class EventLines:
         return normalize_lines(zip(self.events, self.offsets, self.raws), list(self.bad))
 
 
+Part: TypeAlias = "Block | EventLines | BadLine"
+"""A part of a file: lines that may be events, or an invalid line."""
+
+
 class Origin:
     """The properties of a file that its events depend on."""
 
@@ -197,17 +201,16 @@ class FormConverter(ABC):
         self.origin = origin
 
     @abstractmethod
-    def feed(self, block: Block) -> Iterator[EventLines]:
+    def feed(self, block: Block) -> Iterator[Part]:
         """Convert the next block."""
 
-    def reject(self, bad: BadLine) -> Iterator[EventLines | BadLine]:
+    def reject(self, bad: BadLine) -> Iterator[Part]:
         """Handle a line that is too long; by default it is invalid."""
         yield bad
 
-    def close(self, damage: Damage | None) -> Iterator[EventLines | BadLine]:
+    @abstractmethod
+    def close(self, damage: Damage | None) -> Iterator[Part]:
         """Convert what is left at the end of the file; ``damage`` is set if it ended early."""
-        if damage is not None:
-            yield BadLine(damage.offset, damage.reason, damage.tail[:RAW_LIMIT])
 
 
 class LineConverter(FormConverter):
@@ -217,7 +220,7 @@ class LineConverter(FormConverter):
     def convert(self, piece: bytes, offset: int, lines: EventLines) -> None:
         """Convert whole lines; the first one begins at ``offset``."""
 
-    def feed(self, block: Block) -> Iterator[EventLines]:
+    def feed(self, block: Block) -> Iterator[Part]:
         """Convert the next block, piece by piece."""
         lines = EventLines()
         for piece, offset in pieces(block):
@@ -228,13 +231,27 @@ class LineConverter(FormConverter):
         if lines:
             yield lines
 
-    def close(self, damage: Damage | None) -> Iterator[EventLines | BadLine]:
+    def close(self, damage: Damage | None) -> Iterator[Part]:
         """Convert the last line of a damaged file if it is whole, and report the damage after it."""
         if damage is None:
             return
         offset, reason, tail = damage
-        chunks = list(self.feed(Block(offset, memoryview(tail + b"\n")))) if tail else []
-        if chunks and not any(lines.normalize().bad for lines in chunks):
-            yield from chunks
+        lines = EventLines()
+        if tail:
+            self.convert(tail + b"\n", offset, lines)
+        if lines and not lines.normalize().bad:
+            yield lines
             offset, tail = offset + len(tail), b""
         yield BadLine(offset, reason, tail[:RAW_LIMIT])
+
+
+class EventsConverter(LineConverter):
+    """Passes blocks of events on as they are."""
+
+    def feed(self, block: Block) -> Iterator[Part]:
+        """Return the block."""
+        yield block
+
+    def convert(self, piece: bytes, offset: int, lines: EventLines) -> None:
+        """Add the last line of a damaged file."""
+        lines.add(piece[:-1], offset, piece[:-1])

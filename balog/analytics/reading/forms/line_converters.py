@@ -202,7 +202,7 @@ class StderrConverter(LineConverter):
                     self._add(mark, record, lines)
             offset += len(line) + 1
 
-    def reject(self, bad: BadLine) -> Iterator[EventLines | BadLine]:
+    def reject(self, bad: BadLine) -> Iterator[Block | EventLines | BadLine]:
         """Convert the beginning of a line that is too long."""
         yield from self.feed(Block(bad.offset, memoryview(bad.raw.replace(b"\n", b" ") + b"\n")))
 

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Raw
 
 from balog.analytics.reading.blocks import BadLine, Block, Damage, read_blocks
-from balog.analytics.reading.forms.converter import EventLines, FormConverter, Origin
+from balog.analytics.reading.forms.converter import EventsConverter, FormConverter, Origin, Part
 from balog.analytics.reading.forms.line_converters import OldConverter, SingerConverter, StderrConverter
 from balog.analytics.reading.forms.sqs import SqsConverter
 from balog.analytics.reading.remote import StoragePool
@@ -112,6 +112,7 @@ def can_split(form: str, head: bytes) -> bool:
 
 
 _CONVERTERS: dict[str, type[FormConverter]] = {
+    "events": EventsConverter,
     "sqs": SqsConverter,
     "old": OldConverter,
     "singer": SingerConverter,
@@ -121,8 +122,8 @@ _CONVERTERS: dict[str, type[FormConverter]] = {
 
 def read_parts(
     piece: Slice, buffer: bytearray, storages: StoragePool, form: str = "auto", is_growth: bool = False
-) -> Iterator[Block | EventLines | BadLine | Damage]:
-    """Yield the content of a slice: blocks for a file of events, otherwise ``EventLines`` and ``BadLine``.
+) -> Iterator[Part]:
+    """Yield the content of a slice: blocks for a file of events, otherwise ``EventLines``, and ``BadLine``.
 
     If a file can't be read from the middle, its first slice has the whole file.
 
@@ -144,9 +145,6 @@ def read_parts(
             return
         else:
             parts = read_blocks(Slice(piece.path), buffer, storages)
-    if form == "events":
-        yield from parts
-        return
     converter = _CONVERTERS[form](Origin(piece.path, storages))
     damage = None
     for part in parts:

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from balog.analytics.reading.blocks import RAW_LIMIT, BadLine, Block, Damage, oversized
-from balog.analytics.reading.forms.converter import EventLines, FormConverter, Origin, pieces
+from balog.analytics.reading.forms.converter import EventLines, FormConverter, Origin, Part, pieces
 from balog.analytics.reading.validation import try_decode
 from balog.common.errors import split_refusal
 from balog.event import MAX_EVENT_BYTES
@@ -220,12 +220,12 @@ class SqsConverter(FormConverter):
         if lines:
             yield lines
 
-    def reject(self, bad: BadLine) -> Iterator[EventLines | BadLine]:
+    def reject(self, bad: BadLine) -> Iterator[Part]:
         """End the document that has a line of more than 16 MiB, and continue at the next document."""
         yield from self.close(None)
         yield bad
 
-    def close(self, damage: Damage | None) -> Iterator[EventLines | BadLine]:
+    def close(self, damage: Damage | None) -> Iterator[Part]:
         """Convert the rest."""
         lines = EventLines()
         if damage is not None and damage.tail:
