@@ -212,7 +212,7 @@ def _rejection(error: Any) -> str:
     """Return why a document is not a JSON Schema."""
     if error.kind.name == "format":
         return "is not a valid pattern in Rust's syntax, which has no look-around and no back reference"
-    if error.kind.name == "$ref":
+    if error.kind.name == "$ref" and "is not present in a registry" in error.message:
         return f"a $ref leads into the document itself; nothing is fetched: {describe_error(error)}"
     return f"not a JSON Schema: {describe_error(error)}"
 
