@@ -78,11 +78,8 @@ class EventQueue:
         self.batch: InFlightBatch | None = None
         self.deadline: float | None = None
         self.has_ended = False
-        self.progress = 0
-        self.last_number = 0
-        self._batching = batching
-        self._spool = spool
-        self._grace = grace
+        self.progress = self.last_number = 0
+        self._batching, self._spool, self._grace = batching, spool, grace
         self._on_pressure = on_pressure
         self._limit = MAX_QUEUE_BYTES
         self._pressure = MAX_QUEUE_BYTES // 4  # from here on, events go to disk
@@ -91,8 +88,7 @@ class EventQueue:
         self._moving: deque[Entry] = deque()  # older than ``entries``
         self._moving_bytes = 0
         self._oldest_at = 0.0  # when the first event came into the empty queue, by the monotonic clock
-        self._first_lost = NO_EVENT
-        self._first_dropped = NO_EVENT  # lost without an answer of the sink
+        self._first_lost = self._first_dropped = NO_EVENT  # dropped is lost without an answer of the sink
         self._before_change: tuple[int, list[Entry]] | None = None
         self._filtered = self._delivered = self._dead = self._dropped = self._lost = self._spooled = 0
 
@@ -152,8 +148,6 @@ class EventQueue:
         with self.lock:
             deliveries = self.batch.deliveries if self.batch is not None else ()
             return self._delivered + self._dead + sum(delivery.refusal is not None for delivery in deliveries)
-
-    # Into memory
 
     def append(self, number: int, body: bytes) -> bool:
         """Add an event. Return False if there is no room for it, or the worker has ended."""
@@ -327,8 +321,6 @@ class EventQueue:
             self.progress += 1
             self.changed.notify_all()
             return True
-
-    # The end
 
     def drain(self, deadline: float) -> None:
         """Deliver until a time of the monotonic clock. A later call may only bring it forward."""

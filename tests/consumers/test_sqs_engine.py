@@ -4,21 +4,23 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from balog.common.errors import ConfigError, TopicError
-from balog.consumers import Consumer, ConsumerHub, Engine
+from balog.consumers import Consumer, ConsumerHub
 from balog.consumers.sqs import SQSEngine
 from balog.event import Event, encode
 from balog.topics import Message, Received, open_topics
-from balog.topics.memory import MemoryTopic, MemoryTopics
+from balog.topics.memory import MemoryTopic
+from tests.consumers.runs import Scripted
 from tests.services.servers.elasticmq import set_credentials
 from tests.services.servers.moto import MotoServer, running_moto
+from tests.waiting import wait_for
 
 HANDLERS = """
 from balog.consumers import consumer_config
@@ -178,24 +180,12 @@ class SlowQueue(MemoryTopic):
         return super().receive(group, limit, 0.0, lease)
 
 
-def test_a_message_that_comes_at_the_end_of_the_wait_is_handled_within_its_lease() -> None:
-    handled: list[str] = []
-    home, hub = MemoryTopics(), ConsumerHub()
-    topic = home.topic("orders")
-    topic.__class__ = SlowQueue
-    event = Event.new("tests", {"cls_type": "x"})
-    topic.publish([Message(event.header.id, encode(event))])
-
-    def handle(settings: object, event: Event) -> None:
-        handled.append(event.header.id)
-        engine.stop()
-
-    hub.add(Consumer(handle, "orders", name="h"))
-    engine = Engine(hub, home, lease=2.0)
-    alarm = threading.Timer(20, engine.stop)
-    alarm.start()
-    engine.run()
-    alarm.cancel()
-    assert handled == [event.header.id]
+def test_a_message_that_comes_at_the_end_of_the_wait_is_handled_within_its_lease(bench: Any) -> None:
+    bench.orders.__class__ = SlowQueue
+    ids = bench.publish({})
+    handle = Scripted()
+    with bench.running(handle, lease=2.0):
+        wait_for(lambda: handle.ids, 20)
+    assert handle.ids == ids
     with pytest.raises(ConfigError, match=r"a lease of 1.5 s is too short for SQS; expected at least 2 s"):
-        Engine(hub, home, lease=1.5).run()
+        bench.run(handle, lease=1.5)
