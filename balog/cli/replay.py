@@ -19,7 +19,7 @@ from balog.common.errors import ConfigError
 from balog.common.secrets import Secret
 from balog.common.signals import StopSignals
 from balog.common.text import counted
-from balog.delivery.backlog import Backlog, Plan, SpoolReplay, enter_folder, find_backlogs, plan, read_backlog, redrive
+from balog.delivery.replay import Backlog, Plan, SpoolReplay, enter_folder, find_backlogs, plan, read_backlog, redrive
 from balog.delivery.stats import SinkStats
 from balog.event import Event, encode
 from balog.filters import Expression

@@ -20,6 +20,7 @@ from balog.consumers.consumer import BatchOptions, Consumer
 from balog.event import Event, decode
 from balog.filters import Expression
 from balog.topics import Received, Topic
+from balog.topics.base import uptime
 
 _REMEMBERED = 4096
 _LONGEST = 2000
@@ -263,16 +264,22 @@ class Subscription:
             tasks.append((self.default, None))
         return Routed(event, tasks, event.cls_type or "no type")
 
-    def receive(self, group: str, limit: int, wait: float, lease: float) -> list[Received] | None:
-        """Receive messages as ``Topic.receive`` does, and note whether the topic answers; None if it does not exist."""
+    def receive(self, group: str, limit: int, wait: float, lease: float) -> tuple[list[Received] | None, float]:
+        """Receive messages as ``Topic.receive`` does, and note whether the topic answers.
+
+        Returns:
+            The messages, None if the topic does not exist; and the end of their leases, in seconds of ``uptime``.
+        """
+        until = 0.0
         try:
             self._exists = self._exists or self.topic.exists()
             if not self._exists:
-                return None
+                return None, until
+            until = uptime() + lease
             received = self.topic.receive(group, limit, wait, lease)
         except TopicError as error:
             self._exists = False
             self.error = str(error)
             raise
         self.error = ""
-        return received
+        return received, until

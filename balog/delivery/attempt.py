@@ -48,10 +48,11 @@ def attempt(write: Callable[[Sequence[Delivery]], None], batch: Sequence[Deliver
         except (Exception, SystemExit) as raised:  # which would end the thread and nothing else
             error = _checked(as_sink_error(raised), len(part))
         else:
-            if part is batch:
+            if part is batch and not any(delivery.refusal for delivery in batch):
                 return AttemptOutcome(len(batch), {}, [], None)
             for delivery in part:
-                delivery.accept()
+                if not delivery.refusal:
+                    delivery.accept()
             continue
         for index, why in error.rejected.items():
             part[index].refuse(why)

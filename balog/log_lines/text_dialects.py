@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from balog.common.errors import redact_error
 from balog.event import Level, parse_level
 from balog.log_lines.line import LogLine, exception_in, level_of, metric_in, time_from, time_in
 
@@ -152,7 +153,10 @@ _LOGFMT_STACKS = ("exc_info", "exception", "stack", "stacktrace")
 
 
 def _logfmt(line: str) -> LogLine | None:
-    """Read ``level=error msg="it is so" key=value word``: pairs, with a level and a message; a word alone is true."""
+    """Read ``level=error msg="it is so" key=value flag``: pairs, with a level and a message; a flag is true.
+
+    With other words, the message is the whole line, because they may belong together, as ``password: …`` does.
+    """
     pairs: dict[str, Any] = {}
     words: dict[str, Any] = {}
     at, end = 0, len(line.rstrip())
@@ -174,6 +178,8 @@ def _logfmt(line: str) -> LogLine | None:
         return None
     level, message = by_level[1], pairs.pop(by_message)
     del pairs[by_level[0]]
+    if words and not (all(map(str.isidentifier, words)) and redact_error(line) == line):
+        message, words = line.strip(), {}
     when = next((name for name in _LOGFMT_TIMES if time_from(pairs.get(name))), None)
     logger = next((name for name in _LOGFMT_LOGGERS if pairs.get(name)), None)
     stack = next((name for name in _LOGFMT_STACKS if "\n" in pairs.get(name, "")), None)

@@ -151,6 +151,9 @@ class PagerDutySink(HttpSink):
     def write(self, batch: Sequence[Delivery]) -> None:
         """Trigger and resolve incidents in the order of the events, with one request for consecutive triggers."""
         calls = self._plan(batch)
+        # What needs no call must not come again alone: it is right only behind the events before it.
+        for index in set(range(len(batch))).difference(*(call.indexes for call in calls)):
+            batch[index].accept()
         errors = RequestErrors()
         for number, call in enumerate(calls):
             try:

@@ -45,6 +45,19 @@ def test_a_failed_event_that_comes_again_is_looked_up_once_and_not_before_its_ca
     assert asked == [ids, ids]
 
 
+def test_a_consumer_that_succeeds_elsewhere_while_a_failed_one_is_called_is_not_called(bench: Any) -> None:
+    (id,) = bench.publish({})
+    bench.orders.receive("balog", lease=0.0)  # by a process that goes on with "slow"; "failed" failed there
+    bench.ledger.record("balog", [LedgerEntry(id, "orders/failed", Known(Generation(), Calls(1, 0, 1)).text)])
+    slow = Scripted()
+
+    def failed(settings: Settings, event: Event) -> None:
+        bench.ledger.record("balog", [LedgerEntry(id, "orders/slow", "")])
+
+    bench.run(Consumer(failed, "orders", name="failed"), Consumer(slow, "orders", name="slow"), concurrency=1)
+    assert slow.ids == []
+
+
 class TestDuplicates:
     def test_an_event_that_was_sent_twice_is_handled_once(self, bench: Any, queue: Topic) -> None:
         first, second, third = copies(3)

@@ -125,3 +125,7 @@ def test_each_event_is_accounted_for_once_whatever_the_sink_names(answers: list[
     assert outcome.taken + outcome.unnamed + len(outcome.dead) + len(outcome.left) == len(EVENTS)
     assert outcome.taken <= proven
     assert not set(outcome.dead) & set(outcome.left)
+
+
+def test_what_a_sink_refuses_without_an_error_is_refused() -> None:
+    assert attempt(lambda batch: batch[1].refuse("why"), new_batch()).dead == {1: "why"}

@@ -12,8 +12,7 @@ from click.testing import CliRunner
 from balog.cli import main
 from balog.common.errors import ConfigError
 from balog.common.storage.local_files import lock
-from balog.delivery import Dispatcher
-from balog.delivery import backlog as backlogs
+from balog.delivery import Dispatcher, replay
 from balog.delivery.segment import Segment
 from balog.delivery.spool import SpoolConfig
 from balog.event import Event, decode
@@ -110,7 +109,7 @@ class TestReplay:
 
     def test_what_is_not_taken_stays(self, place, monkeypatch):
         """It gives up when nothing moves."""
-        monkeypatch.setattr(backlogs, "IDLE_SECONDS", 0.3)
+        monkeypatch.setattr(replay, "IDLE_SECONDS", 0.3)
         place.leave()
         done = balog_replay(place.spool)
         assert done.exit_code == 1
@@ -262,7 +261,7 @@ class TestDeadLetters:
         assert json.loads(rest.read_bytes())["raw"] == "?"
 
     def test_until_they_are_sent_they_wait(self, place, monkeypatch):
-        monkeypatch.setattr(backlogs, "IDLE_SECONDS", 0.2)
+        monkeypatch.setattr(replay, "IDLE_SECONDS", 0.2)
         place.leave()
         place.bury(3)
         assert balog_replay(place.spool, "--dead").exit_code == 1
@@ -275,9 +274,9 @@ class TestDeadLetters:
         folder = place.bury(3)
         before = (folder / "LG1.jsonl").read_bytes()
         monkeypatch.setattr(Segment, "append", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
-        (backlog,) = backlogs.find_backlogs(place.spool)
+        (backlog,) = replay.find_backlogs(place.spool)
         with pytest.raises(OSError, match="No space"):
-            backlogs.redrive(backlog)
+            replay.redrive(backlog)
         assert (folder / "LG1.jsonl").read_bytes() == before
         assert place.segments() == []
 
@@ -306,7 +305,7 @@ class TestDryRun:
 def held_in(spool: Path) -> int:
     """Count what waits in a spool that a broker may be about to make."""
     try:
-        return sum(item.held for item in backlogs.find_backlogs(spool))
+        return sum(item.held for item in replay.find_backlogs(spool))
     except ConfigError:
         return 0
 

@@ -12,7 +12,7 @@ import pytest
 
 from balog.common.secrets import Secret
 from balog.delivery import Dispatcher, worker
-from balog.delivery.backlog import find_backlogs
+from balog.delivery.replay import find_backlogs
 from balog.delivery.spool import SpoolConfig
 from balog.event import Event
 from balog.sinks import Batching, SinkError
@@ -159,6 +159,14 @@ class TestSinks:
         ]
         stats, kept = ended(config, events, lambda: len(http_server.requests) == 3)
         assert (stats.delivered, kept) == (4, [2, 3, 6, 7])
+
+    def test_what_needs_no_call_to_pagerduty_does_not_come_again_alone(self, http_server, ended):
+        http_server.will(Answer(202), Answer(202), HANG)
+        config = PagerDutySinkConfig(url=http_server.url, routing_key=KEY, batch=BATCH)
+        firing = alert_event(0, key="s")
+        events = [firing, alert_event(1, key="s", state="resolved"), firing, alert_event(2, key="other")]
+        stats, kept = ended(config, events, lambda: len(http_server.requests) == 3)
+        assert (stats.delivered, len(kept)) == (3, 1)
 
     def test_datadog(self, http_server, ended):
         http_server.will(Answer(202, b'{"errors":[]}'), HANG)

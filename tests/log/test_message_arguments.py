@@ -47,6 +47,12 @@ def test_an_argument_that_raises_costs_no_other(text: str) -> None:
     assert "<Broken>" in written
 
 
+def test_arguments_that_do_not_fit_and_hold_themselves_stay_short() -> None:
+    root: dict[str, Any] = {"children": []}
+    root["children"] += [{"name": str(n), "parent": root} for n in range(6)]
+    assert len(message_text("tree of", ("a", root))) < 1000
+
+
 @pytest.mark.parametrize(("text", "args"), [("%d rows", ("x",)), ("{:d}", ("x",)), ("%s", (Broken(),))])
 def test_arguments_that_do_not_fit_are_an_error_of_a_strict_call(text: str, args: tuple[Any, ...]) -> None:
     with capture_events(strict=True), pytest.raises((ValueError, TypeError)):

@@ -29,10 +29,7 @@ from balog.topics.base import uptime
 _Results = Mapping[HandlerTask, TaskResult]
 
 FRESH = 1.0
-"""Seconds after which the ledger is asked again about an event that waits for its call.
-
-It is asked at once about a suspect, because another process may be about to end its call.
-"""
+"""Seconds after which the ledger is asked again about an event that waits for its call."""
 
 
 class HandlerCaller:
@@ -81,7 +78,9 @@ class HandlerCaller:
             delivery = task.delivery
             if not delivery.is_held(self._group):
                 dropped[task] = False
-            elif task.is_suspect or delivery.known_at < now - FRESH:
+            elif task.is_suspect or task.calls.explained < delivery.message.attempts - 1:
+                asked.append(task)  # another process may be about to end its call of this consumer
+            elif delivery.known_at < now - FRESH:
                 asked.append(task)
         if asked and self._remembers:
             dropped |= dict.fromkeys(self._known([task for task in asked if task.delivery.may_be_known]), True)

@@ -12,7 +12,6 @@ from balog.consumers.ledgers.ledger import remembers
 from balog.consumers.queueing.delivery import MessageDelivery
 from balog.consumers.routing import Subscription
 from balog.consumers.running.run_context import PAUSES, RunContext
-from balog.topics.base import uptime
 
 LAST_WAIT = 1.0
 """Seconds to wait for messages where an empty topic ends the run: the shortest wait for which SQS asks all servers."""
@@ -84,8 +83,7 @@ class Poller:
         """Receive, route and look up messages; None if the topic does not exist."""
         context, subscription = self._context, self._subscription
         settings, failure_log = context.settings, context.failure_log
-        until = uptime() + settings.lease
-        received = subscription.receive(settings.group, limit, wait, settings.lease)
+        received, until = subscription.receive(settings.group, limit, wait, settings.lease)
         if received is not None and not context.hooks.is_empty:
             context.hooks.call(Hook.after_receive, subscription.name, received)
         if not received:

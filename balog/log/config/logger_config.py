@@ -92,7 +92,7 @@ def list_outputs(output: Where | Sequence[Where]) -> tuple[list[Any], dict[int, 
     for number, where in enumerate([output] if is_one else output):  # type: ignore[arg-type]
         entry = {"to": where} if isinstance(where, Mapping) and "to" not in where else where
         to = entry["to"] if isinstance(entry, Mapping) else entry
-        if isinstance(to, msgspec.Struct):  # the config of a sink, as an object
+        if isinstance(to, msgspec.Struct) and not is_object(to):  # the config of a sink, as an object
             to = msgspec.to_builtins(to)
             entry = {**entry, "to": to} if isinstance(entry, Mapping) else {"to": to}
         if not isinstance(to, (str, Mapping)) and is_object(to):

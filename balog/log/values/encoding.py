@@ -35,7 +35,9 @@ def message_text(event: Any, args: tuple[Any, ...], *, strict: bool = False) -> 
     except Exception:
         if strict and ("%" in text or "{" in text):
             raise
-    args = replaced(args)  # an argument that raises costs no other
+    with suppress(Exception):
+        return f"{text} {args!r}"
+    args = replaced(args, 2)  # an argument that raises costs no other
     with suppress(Exception):
         return _formatted(text, args)
     return f"{text} {safe_str(args, repr)}"

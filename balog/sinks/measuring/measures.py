@@ -156,6 +156,7 @@ class _Line(Struct):
 
 
 _line = msgspec.json.Decoder(_Line)
+_Series = tuple[Kind, str, bytes]
 _MAX_KEY = 2000  # characters and bytes of a name and tags that are remembered
 _MAX_KNOWN = 10_000
 
@@ -186,7 +187,7 @@ class MeasureReader:
         self._cap = Cardinality(options.max_series)
         self._name = name
         self._reported: set[str] = set()
-        self._known: dict[tuple[Kind, str, bytes], tuple[str, dict[str, str]]] = {}
+        self._known: dict[_Series, tuple[str, dict[str, str]]] = {}
 
     def read(self, batch: Sequence[Delivery]) -> Measured:
         """Return the measurements of a batch, in its order, with the sink's prefix and tags.
@@ -195,18 +196,10 @@ class MeasureReader:
         """
         measured = Measured([], {})
         for index, delivery in enumerate(batch):
-            key = None
-            try:
-                line = _line.decode(delivery.body)
-                point, when = line.payload, line.header.timestamp
-                if point.cls_type == "metric" and line.schema == FACILITY_VERSION and when.tzinfo is timezone.utc:
-                    key = (point.type, point.metric, bytes(point.tags))
-                    known, value = self._known.get(key), float(point.value)
-                    if known is not None and type(point.value) in (int, float) and (value >= 0 or key[0] != "timer"):
-                        measured.measures.append((index, Measure(key[0], known[0], value, known[1], when)))
-                        continue
-            except (msgspec.DecodeError, RecursionError, UnicodeDecodeError, TypeError, ValueError, OverflowError):
-                key = None  # reported below, if it has measurements
+            key, known = self._read_series(delivery.body)
+            if known is not None:
+                measured.measures.append((index, known))
+                continue
             try:
                 for measure in measures(delivery.event):
                     shaped, is_folded = self._apply_options(measure)
@@ -218,6 +211,23 @@ class MeasureReader:
             except EventError as error:
                 measured.rejected[index] = str(error)
         return measured
+
+    def _read_series(self, body: bytes) -> tuple[_Series | None, Measure | None]:
+        """Return a metric's series, and its measurement if that is known; None where ``measures`` must read it."""
+        if b'"metric"' not in body:
+            return None, None
+        try:
+            line = _line.decode(body)
+            point, when = line.payload, line.header.timestamp
+            if point.cls_type != "metric" or line.schema != FACILITY_VERSION or when.tzinfo is not timezone.utc:
+                return None, None
+            key = (point.type, point.metric, bytes(point.tags))
+            known, value = self._known.get(key), float(point.value)
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError, TypeError, ValueError, OverflowError):
+            return None, None  # reported by ``measures``, if it has measurements
+        if known is None or type(point.value) not in (int, float) or (value < 0 and key[0] == "timer"):
+            return key, None
+        return key, Measure(key[0], known[0], value, known[1], when)
 
     def _apply_options(self, measure: Measure) -> tuple[Measure, bool]:
         """Return a measurement with the sink's prefix and tags, and whether a tag was replaced by ``__other__``."""

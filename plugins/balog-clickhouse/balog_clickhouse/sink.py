@@ -201,7 +201,7 @@ class ClickHouseSink(HttpSink):
             if rows:
                 self._insert(name, rows, taken, rejected)
                 for number in taken:
-                    batch[number].accept()
+                    batch[number].refuse(rejected[number]) if number in rejected else batch[number].accept()
             left[:] = later
 
     def _insert(self, name: str, rows: Sequence[bytes], numbers: Sequence[int], rejected: dict[int, str]) -> None:

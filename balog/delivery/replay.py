@@ -1,4 +1,4 @@
-"""The backlogs of a spool: the events that brokers left, delivered after those brokers ended."""
+"""Replay of a spool: the events that brokers left in it are delivered after those brokers ended."""
 
 from __future__ import annotations
 
