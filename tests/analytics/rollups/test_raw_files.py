@@ -193,7 +193,7 @@ def test_what_duckdb_cannot_do_is_refused(root: Path) -> None:
     """Options that contradict each other end the command with code 2."""
     run = CliRunner().invoke(main, ["report", str(root), "--no-html", "--engine", "duckdb", "--master", "local[2]"])
     assert run.exit_code == 2
-    assert "leave --master and --remote out" in run.output
+    assert "--master needs Spark; leave out --engine duckdb" in run.output
 
 
 def test_files_beyond_the_limit_are_for_spark(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
