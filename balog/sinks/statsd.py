@@ -60,7 +60,10 @@ class StatsdSinkConfig(MeasureOptions, tag_field="type", tag="statsd", forbid_un
     ] = ()
     rate: Annotated[
         _Rate | None,
-        Meta(description=f"Datagrams a second at most: statsd may drop faster ones. {_RATE} in a batch if null."),
+        Meta(
+            description=f"Datagrams a second at most: statsd may drop faster ones. {_RATE} in a batch if null.",
+            examples=[500],
+        ),
     ] = None
 
     @property

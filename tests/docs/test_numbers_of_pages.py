@@ -23,7 +23,7 @@ from balog.singer.batch.compression import Limits
 from balog.sinks.store import StoreSinkConfig
 from balog.tap.endpoints import file_stream
 from balog.tap.patterns import file_formats
-from balog.tap.schema import inference, validity
+from balog.tap.schema import documents, inference
 from balog.tap.streams import discovery
 from balog.topics.local import DEFAULT_RETENTION
 from balog.topics.memory import MemoryTopics
@@ -100,8 +100,8 @@ NUMBERS = {
     ],
     "tap-schemas": [
         f"the stream's own first {inference.MOST} records",
-        f"a file of {validity.MAX_BYTES >> 20} MiB, {validity.MAX_DEPTH} levels of objects and lists, "
-        f"{validity.MAX_NODES:,} schemas when references are resolved",
+        f"a file of {documents.MAX_BYTES >> 20} MiB, {documents.MAX_DEPTH} levels of objects and lists, "
+        f"{documents.MAX_NODES:,} schemas when references are resolved",
     ],
     "topics-command topics": [f"kept for {DEFAULT_RETENTION / 86400:.0f} days"],
 }

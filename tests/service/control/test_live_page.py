@@ -94,8 +94,7 @@ def test_its_numbers_are_live_on_a_narrow_and_dark_screen_too(controlled, api, o
     opened.wait("#topics tbody tr:nth-child(2)", "300")
     topics = {row[0]: row for row in opened.table("topics")}
     assert set(topics) == {"big", "order"}
-    assert "order 1.0.0 100.0 %" in topics["order"][5].replace("\n", " ")
-    assert "filter.big" in topics["order"][6]
+    assert "filter.big" in topics["order"][5]
     (job,) = opened.table("jobs")
     assert job[:2] == ["filter big", "running"]
     (entry,) = opened.table("history")
@@ -130,12 +129,11 @@ def test_hostile_text_is_only_text(controlled, api, open_page, monkeypatch):
 
     monkeypatch.setattr(controlled.inspector._backend, "names", fail_after_a_turn)
     opened = open_page(controlled.url)
-    opened.wait("#topics tbody", "onerror")
+    opened.wait("#errors", "<script>")
     opened.wait("#history tbody", "onerror")
     opened.wait("#services tbody", "onerror")
 
     assert "<script>window.hacked=1</script>&lt;b&gt;" in opened.page.inner_text("#streams")
-    assert "<script>" in opened.page.inner_text("#errors")
     assert "<script>" in opened.page.inner_text("#service")
     assert opened.page.evaluate("window.hacked") is None
     assert opened.page.evaluate("document.querySelectorAll('main img, main script').length") == 0
