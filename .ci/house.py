@@ -36,13 +36,13 @@ CLASS_LINES = 300
 FUNCTION_LINES = 60
 FILE_LINES = 350
 FOLDER_ENTRIES = 20
-ROOM_LINES = {"balog": 69_645, "balog/tap": 13_294, "plugins": 3_943, "tests": 77_279}
+ROOM_LINES = {"balog": 69_645, "balog/tap": 13_294, "plugins": 3_943, "tests": 77_277}
 """Lines of code that a room has at most. A limit only ever goes down, except that a package may move to ``plugins``."""
 
 FOREIGN_WRITES = 0.9
 """Writes to attributes of other objects in 1,000 lines of ``balog/`` at most: a state has one owner."""
 
-DOCS_WORDS = 91_459
+DOCS_WORDS = 91_455
 """Words of ``docs/`` at most; likewise."""
 
 # word of an identifier or a file name -> what to write instead

@@ -8,9 +8,8 @@ import pytest
 
 from tests.programs import run_program
 
-pytest.importorskip("orjson", reason="needs the extra bench")
-pytest.importorskip("elasticsearch", reason="needs the extra bench")
-pytest.importorskip("pythonjsonlogger", reason="needs the extra bench")
+for extra in ("orjson", "celpy", "elasticsearch", "pythonjsonlogger"):
+    pytest.importorskip(extra, reason="needs the extra bench")
 
 
 def quick(name: str) -> str:
@@ -53,14 +52,14 @@ POISON = "".join(
     ],
 )
 def test_a_quick_run_with_tables_of_its_own_ends_well(name: str, tables: list[str]) -> None:
-    if name == "filters":
-        pytest.importorskip("celpy", reason="needs the extra bench")
     said = quick(name)
     for table in tables:
         assert re.search(table, said, re.MULTILINE), said
 
 
-def test_the_route_names_the_files_from_the_call_to_the_sink_and_from_the_queue_to_the_handler() -> None:
-    event, message = re.findall(r"^a .*: \d+ files, \d+ functions\n((?:  .*\n)+)", quick("route"), re.MULTILINE)
+def test_the_routes_are_short_and_name_the_files_from_the_call_to_the_sink_and_from_the_queue_to_the_handler() -> None:
+    routes = re.findall(r"^a .*: (\d+) files, (\d+) functions\n((?:  .*\n)+)", quick("route"), re.MULTILINE)
+    (files, functions, event), (message_files, _, message) = routes
+    assert (int(files) <= 12, int(functions) <= 35, int(message_files) <= 25) == (True, True, True), routes
     assert {"log/logger.py", "sinks/statsd.py"} <= set(re.findall(r"^  (.*?): ", event, re.MULTILINE))
     assert {"topics/sqs/queue.py", "consumers/operator.py"} <= set(re.findall(r"^  (.*?): ", message, re.MULTILINE))

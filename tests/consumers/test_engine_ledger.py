@@ -2,6 +2,7 @@
 
 import threading
 from collections import Counter
+from functools import partial
 from typing import Any
 
 import pytest
@@ -50,11 +51,9 @@ def test_a_consumer_that_succeeds_elsewhere_while_a_failed_one_is_called_is_not_
     bench.orders.receive("balog", lease=0.0)  # by a process that goes on with "slow"; "failed" failed there
     bench.ledger.record("balog", [LedgerEntry(id, "orders/failed", Known(Generation(), Calls(1, 0, 1)).text)])
     slow = Scripted()
-
-    def failed(settings: Settings, event: Event) -> None:
-        bench.ledger.record("balog", [LedgerEntry(id, "orders/slow", "")])
-
-    bench.run(Consumer(failed, "orders", name="failed"), Consumer(slow, "orders", name="slow"), concurrency=1)
+    end = partial(bench.ledger.record, "balog", [LedgerEntry(id, "orders/slow", "")])
+    failed = Consumer(lambda settings, event: end(), "orders", name="failed")
+    bench.run(failed, Consumer(slow, "orders", name="slow"), concurrency=1)
     assert slow.ids == []
 
 

@@ -10,7 +10,7 @@ from balog.consumers.running import failure_log
 from balog.event import Event
 from balog.topics import Message
 from tests.consumers.runs import Scripted
-from tests.waiting import Clock
+from tests.waiting import Clock, wait_for
 
 
 @pytest.fixture
@@ -84,3 +84,11 @@ def test_what_waits_for_the_other_side_is_told_so_too(bench: Any, said: Any) -> 
     lines = said()
     assert len(lines) == failure_log.MAX_LINES + 1
     assert lines[-1].startswith("handler0 put events off 5 more times in ")
+
+
+def test_a_run_tells_the_number_at_the_end_of_each_period(bench: Any, said: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(failure_log, "PERIOD", 0.5)
+    monkeypatch.setattr(failure_log, "MAX_LINES", 1)
+    bench.publish(*({} for _ in range(20)))
+    with bench.running(Scripted(then=ValueError("no price")), max_attempts=1):
+        wait_for(lambda: any("more times" in line for line in said()))

@@ -16,6 +16,7 @@ from balog.consumers.ledgers.factory import MemoryLedger, NoLedger, SqliteLedger
 from balog.consumers.ledgers.ledger import DEFAULT_WINDOW, LedgerEntry
 from balog.testing.contracts import DurableLedgerContract, LedgerContract, OpenLedger
 from balog.topics.local import LocalTopics
+from tests.forks import in_child
 from tests.waiting import Clock
 
 
@@ -81,13 +82,7 @@ class TestSqliteLedger(DurableLedgerContract):
 
     def test_a_forked_child_uses_it_without_harm_to_the_parent(self, ledger: SqliteLedger) -> None:
         ledger.record("g", [LedgerEntry("LGa", "parent")])
-        child = os.fork()
-        if not child:
-            try:
-                ledger.record("g", [LedgerEntry("LGa", "child")])
-            finally:
-                os._exit(0)
-        os.waitpid(child, 0)
+        assert in_child(ledger.record, "g", [LedgerEntry("LGa", "child")]) == 0
         ledger.record("g", [LedgerEntry("LGb", "parent")])
         assert ledger.known("g", ["LGa", "LGb"]) == {"LGa": {"child": "", "parent": ""}, "LGb": {"parent": ""}}
 

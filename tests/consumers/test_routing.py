@@ -1,13 +1,17 @@
 """The router tells the same as asking every consumer would, and remembers."""
 
+import time
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from balog.consumers import Consumer
-from balog.consumers.routing import ConsumerRouter
+from balog.consumers.routing import ConsumerRouter, Subscription
 from balog.event import Event, decode, encode
 from balog.filters import Expression
+from balog.topics.base import uptime
+from balog.topics.memory import MemoryTopics
 
 
 def handler(settings: object, event: object) -> None: ...
@@ -148,3 +152,12 @@ def test_what_a_subclass_raises_is_not_hidden() -> None:
 
     with pytest.raises(RuntimeError, match="broken"):
         ConsumerRouter([Broken(handler, "t")]).wanting(Event.new("c", {}))
+
+
+def test_a_lease_counts_from_the_request_and_not_from_the_look_whether_the_topic_exists(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    topic = MemoryTopics().topic("orders")
+    monkeypatch.setattr(topic, "exists", lambda: time.sleep(0.3) is None)
+    monkeypatch.setattr(topic, "receive", lambda *_: [])
+    assert Subscription(topic, {}, ConsumerRouter([]), None).receive("g", 1, 0.0, 10.0)[1] > uptime() + 9.8

@@ -8,6 +8,7 @@ import pytest
 
 from balog.event import ids
 from balog.event.ids import new_id
+from tests.forks import in_child
 from tests.waiting import run_threads
 
 
@@ -100,11 +101,7 @@ def test_a_fork_while_other_threads_make_ids_does_not_hang_the_child() -> None:
         thread.start()
     try:
         for _ in range(30):
-            child = os.fork()
-            if child == 0:
-                new_id()
-                os._exit(0)
-            assert os.waitpid(child, 0)[1] == 0
+            assert in_child(new_id) == 0
     finally:
         done.set()
         for thread in threads:

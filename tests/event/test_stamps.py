@@ -6,6 +6,7 @@ import pytest
 
 from balog.event import ids
 from balog.event.ids import new_id
+from tests.forks import in_child
 from tests.waiting import run_threads
 
 
@@ -83,16 +84,10 @@ def test_a_forked_child_has_ids_of_its_own(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(ids, "time_ns", lambda: moment)
     next_stamp()
     read_end, write_end = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            os.write(write_end, b"\n".join(next_stamp()[0] for _ in range(100)))
-        finally:
-            os._exit(0)
+    assert in_child(lambda: os.write(write_end, b"\n".join(next_stamp()[0] for _ in range(100)))) == 0
     os.close(write_end)
     with os.fdopen(read_end, "rb") as results:
         theirs = results.read().split()
-    os.waitpid(child, 0)
     ours = [next_stamp()[0] for _ in range(100)]
     ids._ids.__init__()  # type: ignore[misc]  # back to the real clock
 

@@ -148,7 +148,7 @@ ITSELF = [
         ({"type": "foo"}, "$.type: not a JSON Schema"),
         ({"properties": {"a": {"minimum": "x"}}}, '$.properties.a.minimum: not a JSON Schema: is not of type "number"'),
         ({"$ref": "https://example.com/a"}, "is not present in a registry"),
-        ({"$ref": "order/1.0.0"}, "a $ref leads into the document itself"),
+        ({"$ref": "order/1.0.0"}, "a $ref must lead into the document itself"),
         ({"$ref": "../customer/1.0.0.json"}, "is not present in a registry"),
         ({"$ref": "https://example.com/a.json"}, "is not present in a registry"),
         ({"$ref": "../../etc/passwd"}, "is not present in a registry"),

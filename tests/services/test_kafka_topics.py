@@ -1,7 +1,6 @@
 """Topics on a real Kafka keep the contract, with one partition and with several."""
 
 import os
-import signal
 from typing import ClassVar
 
 import pytest
@@ -14,6 +13,7 @@ from balog.testing.contracts.topic_fixtures import ids, messages, take
 from balog.testing.contracts.topic_leases import LeaseContract
 from balog.testing.contracts.topic_messages import MessageContract, StateContract
 from balog.topics import Message, Topic, open_topics
+from tests.forks import forked
 from tests.services.servers.kafka import KafkaServer
 
 pytestmark = pytest.mark.service
@@ -44,21 +44,14 @@ class TestKafkaTopicOfThreePartitionsKeepsTheContract(TopicContract):
     def test_forked_children_publish_and_receive_while_their_parent_does(self, topic: Topic) -> None:
         topic.publish(messages(*(f"m{n}" for n in range(30))))
         assert len(take(topic, 30, "parent")) == 30
-        children = []
-        for number in range(3):
-            child = os.fork()
-            if child == 0:
-                signal.alarm(60)
-                try:
-                    assert topic.publish(messages(f"child{number}")) == 1
-                    assert {f"m{n}" for n in range(30)} <= set(ids(take(topic, 33, f"g{number}")))
-                    topic.close()
-                    os._exit(0)
-                finally:
-                    os._exit(1)
-            children.append(child)
-        statuses = [os.waitpid(child, 0)[1] for child in children]
-        assert statuses == [0] * 3
+
+        def work(number: int) -> None:
+            assert topic.publish(messages(f"child{number}")) == 1
+            assert {f"m{n}" for n in range(30)} <= set(ids(take(topic, 33, f"g{number}")))
+            topic.close()
+
+        children = [forked(work, number) for number in range(3)]
+        assert [os.waitpid(child, 0)[1] for child in children] == [0] * 3
         assert sorted(ids(take(topic, 3, "parent"))) == ["child0", "child1", "child2"]
 
 

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from datetime import datetime, timezone
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from balog.common.errors import ConfigError
@@ -108,6 +108,7 @@ class TestLines:
         ]
 
     @settings(max_examples=200)
+    @example(kind="timer", name="a\nb", value=1e306, tags={}, format="plain")
     @given(
         kind=st.sampled_from(["counter", "gauge", "timer"]),
         name=st.text(min_size=1),

@@ -10,7 +10,8 @@ from balog.sinks import SinkError
 from balog.sinks import store as store_module
 from balog.sinks.archive import store_part as part_module
 from balog.sinks.store import StoreSinkConfig
-from tests.sinks.archives import deliveries, killed
+from tests.forks import in_child
+from tests.sinks.archives import deliveries
 from tests.stand_ins.batches import refused
 
 
@@ -44,13 +45,13 @@ def test_many_days_at_once_do_not_hold_many_files_open(tmp_path):
 
 
 def test_a_killed_mender_is_no_loss_and_no_double(tmp_path, monkeypatch):
-    killed(lambda: build(tmp_path).write(deliveries(10)))
+    in_child(lambda: build(tmp_path).write(deliveries(10)))
     part = next(tmp_path.rglob("*.part"))
     with part.open("ab") as file:
         file.write(bytes(4096))  # as a power failure leaves it
     with monkeypatch.context() as broken:
         broken.setattr(os, "rename", lambda a, b: os._exit(0))
-        killed(lambda: build(tmp_path))
+        in_child(lambda: build(tmp_path))
     assert part.exists()
     orphan = part.read_bytes()
     build(tmp_path).close()

@@ -15,7 +15,8 @@ from balog.delivery import Dispatcher
 from balog.sinks import Retrying, SinkError
 from balog.sinks.archive import store_part
 from balog.sinks.store import StoreSinkConfig
-from tests.sinks.archives import deliveries, killed
+from tests.forks import in_child
+from tests.sinks.archives import deliveries
 from tests.stand_ins.batches import refused
 from tests.waiting import wait_for
 
@@ -172,7 +173,7 @@ def test_a_writer_killed_at_any_step_of_finishing_loses_and_doubles_nothing(tmp_
         sink.write(deliveries(10))
         sink.close()
 
-    killed(write)
+    in_child(write)
     for _ in range(2):
         build(tmp_path, is_local).close()
     assert len(lines(tmp_path)) == 10
@@ -214,7 +215,7 @@ def test_an_upload_that_was_done_is_not_done_again(tmp_path, monkeypatch):
         sink.write(deliveries(10))
         sink.close()
 
-    killed(write)
+    in_child(write)
     sent = []
     upload = LocalStorage.upload
     monkeypatch.setattr(
@@ -324,7 +325,7 @@ def test_what_a_killed_writer_left_is_finished_by_the_next(tmp_path, is_local):
         with open(next(tmp_path.rglob("*.part")), "ab") as file:
             file.write(b"\x12\x34 torn")
 
-    killed(write)
+    in_child(write)
     assert lines(tmp_path) == []
     for _ in range(2):
         build(tmp_path, is_local).close()

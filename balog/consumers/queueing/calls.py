@@ -143,7 +143,10 @@ def _result_of_error(task: HandlerTask, error: BaseException) -> TaskResult:
 
 
 def _pause(handler: Handler, failures: int) -> float:
-    """Draw a delay of three binary digits, so that events that failed together are released and come back together."""
+    """Draw a delay and round it down to one of eight values in each octave.
+
+    Events that failed together then have few delays: one transaction releases many, and they come back together.
+    """
     fraction, exponent = math.frexp(handler.backoff.delay(failures))
     return round(math.ldexp(math.floor(fraction * 16) / 16, exponent), 3)
 

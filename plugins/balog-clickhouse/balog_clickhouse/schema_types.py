@@ -50,6 +50,7 @@ class SchemaTypes:
                 check_folder(self._folder)
             schema = self._registry.get(name)
             if schema.form == "json":
+                self._registry.validator(name)  # also fails for a $ref that leads nowhere
                 document = msgspec.json.decode(schema.source)
             else:
                 from balog.registry.protobuf import compile_proto
@@ -59,9 +60,7 @@ class SchemaTypes:
             return {}
         except (BalogError, msgspec.DecodeError) as error:
             raise SinkError(f"the columns of {name} depend on its schema, which can't be read: {error}") from None
-        properties = document.get("properties") if isinstance(document, dict) else None
-        if not isinstance(properties, dict):
-            return {}
+        properties = document.get("properties", {}) if isinstance(document, dict) else {}
         return {field: column_of_schema(inner) for field, inner in properties.items()}
 
     def close(self) -> None:

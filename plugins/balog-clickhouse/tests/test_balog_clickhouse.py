@@ -139,7 +139,7 @@ class TestTypes:
             ClickHouseSinkConfig(url=server.url, registry=str(tmp_path / "absent")).build()
         assert caught.value.path == "registry"
 
-    @pytest.mark.parametrize("schema", ["{", None])
+    @pytest.mark.parametrize("schema", ["{", '{"properties": {"n": {"$ref": "no/1.0.0.json"}}}', None])
     def test_no_column_is_made_while_the_schema_can_t_be_read(self, server, tmp_path, schema):
         """Given a schema that is damaged, or a folder that is away, then the events wait for it."""
         folder = tmp_path / "schemas" / "order"

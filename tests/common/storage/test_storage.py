@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from balog.common.errors import ConfigError, MissingExtraError
 from balog.common.storage import StorageError, is_url, open_storage
 from balog.common.storage import factory as opening_module
+from tests.forks import in_child
 
 
 @pytest.fixture(params=["path", "file", "memory"])
@@ -68,12 +69,11 @@ def test_of_many_who_create_a_file_one_wins(tmp_path):
 
 
 def test_a_creator_that_is_killed_leaves_no_file(tmp_path):
-    child = os.fork()
-    if child == 0:
-        os.link = lambda *_: os._exit(0)
+    def create():
+        os.link = lambda *_: os._exit(7)
         open_storage(str(tmp_path)).create(b"new", "x")
-    os.waitpid(child, 0)
 
+    assert in_child(create) == 7 << 8
     assert open_storage(str(tmp_path)).create(b"other", "x")
     assert [name for name, _ in open_storage(str(tmp_path)).files()] == ["x"]
 
@@ -154,12 +154,12 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_beside_it(tmp_path, 
 def test_a_writer_that_is_killed_leaves_the_old_file_whole(tmp_path, monkeypatch):
     storage = open_storage(str(tmp_path / "state.json"))
     storage.write(b"old")
-    child = os.fork()
-    if child == 0:
-        os.rename = lambda *_: os._exit(0)
-        storage.write(b"new" * 100_000)
-    os.waitpid(child, 0)
 
+    def write():
+        os.rename = lambda *_: os._exit(7)
+        storage.write(b"new" * 100_000)
+
+    assert in_child(write) == 7 << 8
     assert storage.read() == b"old"
 
 

@@ -1,6 +1,7 @@
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import balog
@@ -100,3 +101,11 @@ def test_the_config_of_a_sink_may_be_an_object(is_entry: bool, tmp_path: Path) -
     balog.get_logger("a").info("x")
     balog.flush()
     assert list(tmp_path.glob("t/**/*"))
+
+
+def test_a_structure_that_writes_is_an_output_and_no_config() -> None:
+    written: list[object] = []
+    output = msgspec.defstruct("Output", [], namespace={"write": lambda self, text: written.append(text)})()
+    balog.configure(output=output, application="a")
+    balog.get_logger("a").info("x")
+    assert written

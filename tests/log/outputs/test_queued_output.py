@@ -1,5 +1,4 @@
 import json
-import os
 import re
 import signal
 import subprocess
@@ -18,6 +17,7 @@ from balog.log.outputs import open_output, queued
 from balog.log.outputs.queued import QueuedOutput, flush_all
 from balog.sinks import Batching, Delivery, Retrying, SinkError
 from balog.topics import open_topics
+from tests.forks import in_child
 from tests.stand_ins.http_server import Answer, HttpStandIn
 from tests.waiting import run_threads
 
@@ -385,11 +385,11 @@ def test_the_parent_s_connection_is_left_alone_in_a_child() -> None:
     output = QueuedOutput(Memory())
     write_all(output)
     dispatcher = output._dispatcher
-    child = os.fork()
-    if child == 0:
-        os._exit(0 if queued._inherited == [dispatcher] and output._dispatcher is None else 1)
 
-    assert os.waitpid(child, 0)[1] == 0
+    def check() -> None:
+        assert (queued._inherited, output._dispatcher) == ([dispatcher], None)
+
+    assert in_child(check) == 0
     assert output.flush(20) == 0
 
 
