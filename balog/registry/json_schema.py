@@ -213,7 +213,7 @@ def _rejection(error: Any) -> str:
     if error.kind.name == "format":
         return "is not a valid pattern in Rust's syntax, which has no look-around and no back reference"
     if error.kind.name == "$ref" and "is not present in a registry" in error.message:
-        return f"a $ref must lead into the document itself, nothing is fetched: {describe_error(error)}"
+        return f"a $ref must lead into the document itself, since nothing is fetched: {describe_error(error)}"
     return f"not a JSON Schema: {describe_error(error)}"
 
 

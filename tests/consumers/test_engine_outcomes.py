@@ -47,8 +47,12 @@ class TestFailure:
     ) -> None:
         bench.publish(*({"n": n} for n in range(300)))
         release, delays = MemoryTopic.release, set()
-        later = lambda *given, attempted: delays.add(given[3]) or release(*given[:3], 0.0, attempted=attempted)  # noqa: E731
-        monkeypatch.setattr(MemoryTopic, "release", later)
+
+        def release_at_once(topic: MemoryTopic, group: str, received: Any, delay: float, *, attempted: bool) -> int:
+            delays.add(delay)
+            return release(topic, group, received, 0.0, attempted=attempted)
+
+        monkeypatch.setattr(MemoryTopic, "release", release_at_once)
         assert bench.run(Scripted(*[ValueError()] * 300), first_delay=8.0).succeeded == 300
         assert len(delays) <= 80  # of 300: eight in each octave
         assert max(delays) <= 8.0

@@ -1,6 +1,5 @@
 """Topics on a real Kafka keep the contract, with one partition and with several."""
 
-import os
 from typing import ClassVar
 
 import pytest
@@ -13,7 +12,7 @@ from balog.testing.contracts.topic_fixtures import ids, messages, take
 from balog.testing.contracts.topic_leases import LeaseContract
 from balog.testing.contracts.topic_messages import MessageContract, StateContract
 from balog.topics import Message, Topic, open_topics
-from tests.forks import forked
+from tests.forks import exit_code, forked
 from tests.services.servers.kafka import KafkaServer
 
 pytestmark = pytest.mark.service
@@ -50,8 +49,7 @@ class TestKafkaTopicOfThreePartitionsKeepsTheContract(TopicContract):
             assert {f"m{n}" for n in range(30)} <= set(ids(take(topic, 33, f"g{number}")))
             topic.close()
 
-        children = [forked(work, number) for number in range(3)]
-        assert [os.waitpid(child, 0)[1] for child in children] == [0] * 3
+        assert [exit_code(child) for child in [forked(work, number) for number in range(3)]] == [0] * 3
         assert sorted(ids(take(topic, 3, "parent"))) == ["child0", "child1", "child2"]
 
 

@@ -45,13 +45,13 @@ def test_many_days_at_once_do_not_hold_many_files_open(tmp_path):
 
 
 def test_a_killed_mender_is_no_loss_and_no_double(tmp_path, monkeypatch):
-    in_child(lambda: build(tmp_path).write(deliveries(10)))
+    assert in_child(lambda: build(tmp_path).write(deliveries(10))) == 0
     part = next(tmp_path.rglob("*.part"))
     with part.open("ab") as file:
         file.write(bytes(4096))  # as a power failure leaves it
     with monkeypatch.context() as broken:
-        broken.setattr(os, "rename", lambda a, b: os._exit(0))
-        in_child(lambda: build(tmp_path))
+        broken.setattr(os, "rename", lambda a, b: os._exit(7))
+        assert in_child(build, tmp_path) == 7
     assert part.exists()
     orphan = part.read_bytes()
     build(tmp_path).close()

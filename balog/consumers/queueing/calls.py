@@ -145,7 +145,7 @@ def _result_of_error(task: HandlerTask, error: BaseException) -> TaskResult:
 def _pause(handler: Handler, failures: int) -> float:
     """Draw a delay and round it down to one of eight values in each octave.
 
-    Events that failed together then have few delays: one transaction releases many, and they come back together.
+    Events that failed together get few different delays, so one transaction releases many of them.
     """
     fraction, exponent = math.frexp(handler.backoff.delay(failures))
     return round(math.ldexp(math.floor(fraction * 16) / 16, exponent), 3)

@@ -1,19 +1,12 @@
 """The sink clickhouse: its contract, newer versions than the real server, and faults at an unlucky moment."""
 
 import json
+import sys
 from datetime import datetime, timezone
 
 import pytest
 from balog_clickhouse import ClickHouseSinkConfig
-from balog_clickhouse.table import (
-    MOST_COLUMNS,
-    Dialect,
-    Mismatch,
-    Table,
-    column_of_schema,
-    column_of_value,
-    quoted,
-)
+from balog_clickhouse.table import MOST_COLUMNS, Dialect, Mismatch, Table, column_of_schema, column_of_value, quoted
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -248,6 +241,15 @@ class TestFaults:
         outcome = attempt(sink.write, batch)
         assert (sorted(outcome.dead), outcome.left) == (list(range(40, 80)), [])
         assert len(server.rows) == 60
+
+    def test_the_answers_of_a_table_are_noted_before_the_next_table(self, server, sink, monkeypatch):
+        batch = deliveries(*({"cls_type": kind, "n": 1} for kind in "aab"))
+        server.faults[batch[1].event.header.id] = (27, "can't: (at row {row})")
+        fit = sink._fit
+        monkeypatch.setattr(sink, "_fit", lambda name, *rest: fit(name, *rest) if name == "a" else sys.exit())
+        with pytest.raises(SystemExit):
+            sink.write(batch)
+        assert [delivery.refusal and "can't" in delivery.refusal for delivery in batch] == ["", True, None]
 
     def test_an_error_of_one_table_holds_up_no_other(self, server, sink):
         batch = deliveries({"cls_type": "a", "n": 1}, {"cls_type": "b", "n": 2})
