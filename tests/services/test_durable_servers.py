@@ -17,7 +17,7 @@ from tests.services.servers.kafka import running_kafka
 
 pytestmark = pytest.mark.service
 
-TIMEOUT = 1.0
+TIMEOUT = 3.0  # seconds; a disk that other tests use needs more than one for an fsync
 
 
 def batch(number: int) -> list[AcceptedEvent]:
